@@ -1,0 +1,113 @@
+"""Deterministic CBOR: the subset of RFC 8949 section 4.2 that BNW signs and sends (design section 5).
+
+Allowed: maps with text keys, arrays, text, byte strings, booleans, null, and integers in ±(2^53−1). Decoding is strict
+in two steps. The decoder itself refuses tags, indefinite lengths, duplicate keys and depth before it builds anything a
+peer could blow up; then the value is encoded again and compared, so that every value has exactly one encoding and
+nothing is ever verified over a re-serialised form.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeAlias, Union, cast
+
+import cbor2
+
+from bnw.wire.errors import InvalidError
+from bnw.wire.limits import MAX_CBOR_DEPTH, MAX_INTEGER
+
+Value: TypeAlias = Union[bool, int, str, bytes, "list[Value]", "dict[str, Value]", None]
+
+
+def _refuse_tag(*_: object) -> NoReturn:
+    raise InvalidError("cbor-tag", "CBOR tags are not allowed here")
+
+
+# Tags that the library would decode by itself. Two of them (28 and 29, shared values) turn a few hundred bytes into a
+# structure that takes for ever to walk, so they must be refused while decoding and not afterwards.
+_LIBRARY_TAGS = dict.fromkeys([*range(64), 100, *range(256, 270), 1004, 43000, 55799], _refuse_tag)
+
+
+def encode(value: Value) -> bytes:
+    """Encode `value`; raises `InvalidError` for a value outside the subset."""
+    _check(value, 0)
+    # For text keys, the shorter-first order of `canonical` and the bytewise order of RFC 8949 section 4.2.1 agree,
+    # because the length is in the head of the encoded key.
+    return cbor2.dumps(value, canonical=True)
+
+
+def decode(data: bytes, *, max_size: int) -> Value:
+    """Decode `data` strictly; raises `InvalidError` unless it is the one encoding of an allowed value.
+
+    `max_size` is in bytes and is checked before anything is read.
+    """
+    if len(data) > max_size:
+        raise InvalidError("too-large", f"{len(data):,} bytes of CBOR where at most {max_size:,} are allowed")
+    try:
+        value: Any = cbor2.loads(
+            data,
+            tag_hook=_refuse_tag,
+            semantic_decoders=_LIBRARY_TAGS,
+            max_depth=MAX_CBOR_DEPTH,
+            allow_indefinite=False,
+            allow_duplicate_keys=False,
+            strict_hashable_types=True,
+        )
+    except InvalidError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the library raises on hostile bytes means the bytes are bad
+        if isinstance(error.__cause__, InvalidError):
+            raise error.__cause__ from None
+        raise InvalidError("cbor", f"not well-formed CBOR: {error}") from None
+    _check(value, 0)
+    if cbor2.dumps(value, canonical=True) != data:
+        raise InvalidError("cbor-not-deterministic", "not the deterministic encoding of its value (RFC 8949 4.2)")
+    return cast(Value, value)
+
+
+def decode_map(data: bytes, *, max_size: int) -> dict[str, Value]:
+    """Like `decode`, for bytes that must hold a map."""
+    value = decode(data, max_size=max_size)
+    if not isinstance(value, dict):
+        raise InvalidError("cbor-type", f"a map is expected, not {type_name(value)}")
+    return value
+
+
+def type_name(value: object) -> str:
+    """The CBOR name of a value's type, for messages."""
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "an integer", str: "text", bytes: "bytes", list: "an array", dict: "a map"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _check(value: object, depth: int) -> None:
+    """Refuse what the subset does not allow. Exact types: a subclass could encode as something else."""
+    kind = type(value)
+    if value is None or kind is bool or kind is bytes:
+        return
+    if kind is int:
+        if not -MAX_INTEGER <= cast(int, value) <= MAX_INTEGER:
+            raise InvalidError("cbor-integer", "an integer is outside ±(2^53−1)")
+    elif kind is str:
+        try:
+            cast(str, value).encode()
+        except UnicodeEncodeError:
+            raise InvalidError("cbor-text", "text holds a lone surrogate") from None
+    elif kind is list:
+        _check_depth(depth)
+        for item in cast("list[object]", value):
+            _check(item, depth + 1)
+    elif kind is dict:
+        _check_depth(depth)
+        for key, item in cast("dict[object, object]", value).items():
+            if type(key) is not str:
+                raise InvalidError("cbor-key", f"a map key is {type_name(key)}; keys must be text")
+            _check(key, depth + 1)
+            _check(item, depth + 1)
+    else:
+        raise InvalidError("cbor-type", f"{type_name(value)} cannot be part of a BNW message")
+
+
+def _check_depth(depth: int) -> None:
+    if depth >= MAX_CBOR_DEPTH:
+        raise InvalidError("cbor-depth", f"more than {MAX_CBOR_DEPTH} levels of nesting")
