@@ -28,9 +28,9 @@ class Codec(Generic[T]):
     write: Callable[[T], Value]
 
 
-def spec(codec: Codec[T]) -> T:
-    """Declare a dataclass field with its codec."""
-    return cast(T, dataclasses.field(metadata={"codec": codec}))
+def spec(codec: Codec[T], *, secret: bool = False) -> T:
+    """Declare a dataclass field with its codec. A `secret` one does not show in the repr."""
+    return cast(T, dataclasses.field(repr=not secret, metadata={"codec": codec}))
 
 
 def codecs_of(cls: type[Any]) -> dict[str, Codec[Any]]:

@@ -47,11 +47,11 @@ class FrameDecoder:
         del self._buffer[:end]
         return decode_map(body, max_size=self._max_size)
 
-    def take_rest(self) -> bytes:
-        """Hand over bytes that follow the last message, for protocols that switch from frames to raw bytes."""
-        rest = bytes(self._buffer)
-        self._buffer.clear()
-        return rest
+    def take(self, count: int) -> bytes:
+        """Hand over up to `count` bytes that follow the last message: raw bytes that a message has announced."""
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return taken
 
     @property
     def is_empty(self) -> bool:

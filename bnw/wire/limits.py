@@ -21,6 +21,8 @@ MAX_SIGNED_OBJECT: Final = 64 * KIB
 MAX_DESCRIPTOR: Final = 1 * MIB
 MAX_BLOB: Final = 16 * MIB
 MAX_PAYLOAD: Final = 1 * GIB
+# Payloads are still held in memory while they are sealed and opened; streaming to MAX_PAYLOAD is not there yet.
+MAX_PAYLOAD_IN_MEMORY: Final = 16 * MIB
 PAYLOAD_CHUNK: Final = 1 * MIB
 MIN_PADDED_PAYLOAD: Final = 4 * KIB
 # Padmé adds at most 1/(2·log2 n) above 1 MiB, under 3.4 % at 1 GiB; 1,064 leaves room for the tags as well.
