@@ -65,10 +65,10 @@ class PayloadManifest(Body):
         if not (len(self.chunks) - 1) * chunk < self.size <= len(self.chunks) * chunk:
             raise fail(f"{self.KIND}.size", f"{self.size} bytes do not fit {len(self.chunks)} chunks", "payload-size")
 
-    def chunk_size(self, number: int) -> int:
-        """Bytes of chunk `number` as it travels. All but the last are full."""
-        full = PAYLOAD_CHUNK + (CHUNK_OVERHEAD if self.public is None else 0)
-        return min(full, self.size - number * full)
+    @property
+    def largest_chunk(self) -> int:
+        """Bytes of the first chunk as it travels; none is larger."""
+        return min(self.size, PAYLOAD_CHUNK + (CHUNK_OVERHEAD if self.public is None else 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

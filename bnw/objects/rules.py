@@ -61,13 +61,28 @@ def slot_of(obj: SignedObject | UnverifiedObject) -> bytes | None:
     """
     match obj.body:
         case IdentityRecord():
-            return b"identity\0" + obj.signer
+            return identity_slot(obj.signer)
         case CapabilityManifest(name=name) | Withdrawal(name=name):
-            return b"capability\0" + obj.signer + name.encode()
+            return capability_slot(obj.signer, name)
         case ProviderOffer(capability=capability):
-            return b"offer\0" + obj.signer + capability
+            return offer_slot(obj.signer, capability)
         case _:
             return None
+
+
+def identity_slot(identity: IdentityId) -> bytes:
+    """The slot of an identity's record."""
+    return b"identity\0" + identity
+
+
+def capability_slot(publisher: IdentityId, name: str) -> bytes:
+    """The slot of a publisher's manifest or withdrawal of `name`."""
+    return b"capability\0" + publisher + name.encode()
+
+
+def offer_slot(provider: IdentityId, capability: ContentId) -> bytes:
+    """The slot of a provider's offer of `capability`, a manifest id."""
+    return b"offer\0" + provider + capability
 
 
 def sequence_of(body: Body) -> int:
