@@ -48,8 +48,11 @@ def new_inbox_key(private: bytes, now: int) -> InboxKey:
 
 
 def needs_successor(keys: Iterable[InboxKey], now: int) -> bool:
-    """Whether a new key is due."""
-    return all(key.not_after - RENEW_BEFORE <= now for key in keys)
+    """Whether a new key is due: none is usable now and for a while yet.
+
+    A key that begins in the future does not count. It was made while this clock ran ahead, and may be years away.
+    """
+    return not any(key.not_before <= now < key.not_after - RENEW_BEFORE for key in keys)
 
 
 def without_expired(keys: Iterable[InboxKey], now: int) -> tuple[InboxKey, ...]:

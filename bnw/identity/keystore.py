@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
 
 from nacl.bindings import crypto_secretbox_easy, crypto_secretbox_NONCEBYTES, crypto_secretbox_open_easy
 from nacl.exceptions import CryptoError
@@ -31,10 +30,19 @@ MAX_KDF_PASSES = 16
 
 @dataclass(frozen=True, slots=True)
 class KdfCost:
-    """Argon2id cost. The default takes about half a second."""
+    """Argon2id cost: passes, and memory in bytes. The default takes about half a second.
+
+    Raises `InvalidError` (`kdf-cost`) out of bounds: a keystore must not be able to stall the node that opens it.
+    """
 
     passes: int = 3
     memory: int = 256 * MIB
+
+    def __post_init__(self) -> None:
+        if not argon2id.OPSLIMIT_MIN <= self.passes <= MAX_KDF_PASSES:
+            raise InvalidError("kdf-cost", f"{self.passes} passes; 1 to {MAX_KDF_PASSES} are allowed")
+        if not argon2id.MEMLIMIT_MIN <= self.memory <= MAX_KDF_MEMORY:
+            raise InvalidError("kdf-cost", f"{self.memory:,} bytes of memory; 8 KiB to 1 GiB are allowed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +84,13 @@ def save_keystore(
     passphrase: str | None = None,
     cost: KdfCost | None = None,
 ) -> None:
-    """Write the keystore, durably and whole. Raises `LocalError` (`write-failed`)."""
+    """Write the keystore, durably and whole.
+
+    Raises `LocalError` (`write-failed`, `passphrase-text`, `out-of-memory`), and `InvalidError` (`keystore`) for one
+    that could not be read again, before anything is written.
+    """
     secrets = encode(_to_value(keystore))
+    _from_value(decode_map(secrets, max_size=MAX_KEYSTORE))
     if passphrase is None:
         envelope: dict[str, Value] = {"format": FORMAT, "kdf": None, "secrets": secrets}
     else:
@@ -104,7 +117,8 @@ def is_protected(path: Path) -> bool:
 def load_keystore(path: Path, *, passphrase: str | None = None) -> Keystore:
     """Read the keystore.
 
-    Raises `LocalError`: those of `read_private_file`, `keystore-damaged`, `passphrase-needed` or `passphrase-wrong`.
+    Raises `LocalError`: those of `read_private_file`, `keystore-damaged`, `passphrase-needed`, `passphrase-wrong`,
+    `passphrase-text` (it is not UTF-8) or `out-of-memory`.
     """
     envelope = _read_envelope(path)
     secrets, kdf = envelope["secrets"], envelope["kdf"]
@@ -122,7 +136,7 @@ def load_keystore(path: Path, *, passphrase: str | None = None) -> Keystore:
         secrets = _unseal(path, kdf, secrets, passphrase)
     try:
         return _from_value(decode_map(secrets, max_size=MAX_KEYSTORE))
-    except (InvalidError, KeyError, TypeError, ValueError) as error:
+    except InvalidError as error:
         raise _damaged(path, str(error)) from error
 
 
@@ -145,27 +159,44 @@ def _unseal(path: Path, kdf: Value, sealed: bytes, passphrase: str) -> bytes:
         kdf["name"] != "argon2id"
         or type(passes) is not int
         or type(memory) is not int
-        or not argon2id.OPSLIMIT_MIN <= passes <= MAX_KDF_PASSES
-        or not argon2id.MEMLIMIT_MIN <= memory <= MAX_KDF_MEMORY
         or not isinstance(salt, bytes)
         or len(salt) != argon2id.SALTBYTES
         or not isinstance(nonce, bytes)
         or len(nonce) != crypto_secretbox_NONCEBYTES
     ):
-        raise _damaged(path, "the passphrase parameters are out of bounds")
+        raise _damaged(path, "the passphrase parameters are not readable")
     try:
-        return crypto_secretbox_open_easy(sealed, nonce, _stretch(passphrase, salt, KdfCost(passes, memory)))
+        cost = KdfCost(passes, memory)
+    except InvalidError as error:
+        raise _damaged(path, str(error)) from error
+    key = _stretch(passphrase, salt, cost)
+    try:
+        return crypto_secretbox_open_easy(sealed, nonce, key)
     except CryptoError:
         raise LocalError(
             "passphrase-wrong",
             "the passphrase does not open the keystore",
             place=str(path),
-            cure="try again; there is no way to recover keys without it",
+            cure="try again; there is no way to recover keys without it, or from a file that was altered",
         ) from None
 
 
 def _stretch(passphrase: str, salt: bytes, cost: KdfCost) -> bytes:
-    return argon2id.kdf(32, passphrase.encode(), salt, opslimit=cost.passes, memlimit=cost.memory)
+    try:
+        return argon2id.kdf(32, passphrase.encode(), salt, opslimit=cost.passes, memlimit=cost.memory)
+    except UnicodeEncodeError:
+        raise LocalError(
+            "passphrase-text",
+            "the passphrase is not valid UTF-8",
+            cure="give it from a terminal or file in UTF-8",
+            exit_status=ExitStatus.USAGE,
+        ) from None
+    except CryptoError:
+        raise LocalError(
+            "out-of-memory",
+            f"the passphrase cannot be stretched without {cost.memory:,} bytes of free memory",
+            cure="free some memory and try again",
+        ) from None
 
 
 def _to_value(keystore: Keystore) -> dict[str, Value]:
@@ -179,18 +210,25 @@ def _to_value(keystore: Keystore) -> dict[str, Value]:
     }
 
 
-def _from_value(value: dict[str, Value]) -> Keystore:
-    entries = cast("list[dict[str, Value]]", value["inbox"])
+def _from_value(value: Value) -> Keystore:
+    fields = _exactly(value, "identity", "inbox", "transport")
+    entries = fields["inbox"]
     if not isinstance(entries, list) or not 1 <= len(entries) <= MAX_INBOX_KEYS_KEPT:
         raise InvalidError("keystore", f"1 to {MAX_INBOX_KEYS_KEPT} inbox keys are expected")
     keys = tuple(
         InboxKey(_bytes(entry["private"]), _integer(entry["not_before"]), _integer(entry["not_after"]))
-        for entry in entries
+        for entry in (_exactly(item, "not_after", "not_before", "private") for item in entries)
     )
-    identity, transport = _bytes(value["identity"]), _bytes(value["transport"])
+    identity, transport = _bytes(fields["identity"]), _bytes(fields["transport"])
     if len(identity) != SEED_SIZE or len(transport) != SEED_SIZE:
         raise InvalidError("keystore", f"a seed is not {SEED_SIZE} bytes")
     return Keystore(identity, transport, keys)
+
+
+def _exactly(value: Value, *names: str) -> dict[str, Value]:
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise InvalidError("keystore", f"a map of exactly {', '.join(names)} is expected")
+    return value
 
 
 def _bytes(value: Value) -> bytes:

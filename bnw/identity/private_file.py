@@ -7,6 +7,7 @@ or a crash sees the old bytes or the new ones, never a mixture.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -18,28 +19,45 @@ PRIVATE_MODE = 0o600
 
 def write_private_file(path: Path, data: bytes) -> None:
     """Replace `path` with `data`, mode 0600, durably. Raises `LocalError` (`write-failed`)."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # One name for all writers, so that what a crash leaves behind is overwritten and old secrets do not pile up.
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, PRIVATE_MODE)
-            with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(_open_alone(temporary), "wb") as file:
+            try:
                 os.fchmod(file.fileno(), PRIVATE_MODE)
+                file.truncate()
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(path)
-            sync_directory(path.parent)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                temporary.unlink()
-            raise
+                temporary.replace(path)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    temporary.unlink()
+                raise
+        sync_directory(path.parent)
     except OSError as error:
         raise LocalError(
             "write-failed",
             f"cannot write the file: {error.strerror or error}",
             place=str(path),
-            cure="check free space and permissions; nothing was changed",
+            cure="check free space and permissions; the file itself is whole, old or new",
         ) from error
+
+
+def _open_alone(temporary: Path) -> int:
+    """Open the temporary file with a lock, for one writer at a time among threads and processes."""
+    while True:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, PRIVATE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                # The writer before this one may have given the file its final name while we waited for the lock.
+                if os.path.samestat(os.fstat(descriptor), temporary.stat(follow_symlinks=False)):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
 
 
 def read_private_file(path: Path, *, max_size: int) -> bytes:

@@ -7,11 +7,11 @@ unprotected header is empty, the external additional data is `bnw/1`. Any COSE l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import cbor2
 
 from bnw.identity.keys import IDENTITY_ID_SIZE, SIGNATURE_SIZE, IdentityId, SigningKey, is_valid_signature
+from bnw.wire.cbor import read_untagged
 from bnw.wire.errors import InvalidError
 from bnw.wire.limits import MAX_SIGNED_OBJECT
 
@@ -53,7 +53,7 @@ def parse_envelope(data: bytes) -> Envelope:
         raise InvalidError("too-large", f"a signed object of {len(data):,} bytes; at most {MAX_SIGNED_OBJECT:,}")
     if data[:1] != _TAG_18:
         raise InvalidError("envelope", "not a tagged COSE_Sign1")
-    match _loads(data[1:], "envelope"):
+    match read_untagged(data[1:], "envelope", max_depth=2, text_keys=False):
         case [bytes(protected), dict(unprotected), bytes(payload), bytes(signature)] if not unprotected:
             pass
         case _:
@@ -67,7 +67,7 @@ def parse_envelope(data: bytes) -> Envelope:
 
 
 def _parse_protected(protected: bytes) -> tuple[str, IdentityId]:
-    match _loads(protected, "protected header"):
+    match read_untagged(protected, "protected header", max_depth=1, text_keys=False):
         case {1: -8, 3: str(content_type), 4: bytes(kid), **rest} if not rest and len(kid) == IDENTITY_ID_SIZE:
             pass
         case _:
@@ -78,13 +78,6 @@ def _parse_protected(protected: bytes) -> tuple[str, IdentityId]:
     if _encode_protected(kind, signer) != protected:
         raise InvalidError("cbor-not-deterministic", "the protected header is not in its deterministic encoding")
     return kind, signer
-
-
-def _loads(data: bytes, what: str) -> Any:
-    try:
-        return cbor2.loads(data, max_depth=2, allow_indefinite=False, allow_duplicate_keys=False)
-    except Exception as error:  # noqa: BLE001 - whatever the library raises on hostile bytes means the bytes are bad
-        raise InvalidError("cbor", f"the {what} is not well-formed CBOR: {error}") from None
 
 
 def _encode_protected(kind: str, signer: IdentityId) -> bytes:

@@ -15,7 +15,7 @@ from bnw.wire.cbor import Value, type_name
 from bnw.wire.content_id import CONTENT_ID_SIZE, ContentId
 from bnw.wire.errors import InvalidError
 from bnw.wire.limits import MAX_INTEGER
-from bnw.wire.names import check_name, is_media_type
+from bnw.wire.names import check_name, is_media_type, is_name, is_plain_text
 
 T = TypeVar("T")
 
@@ -65,15 +65,15 @@ def raw_bytes(minimum: int, maximum: int) -> Codec[bytes]:
 
 
 def text(minimum: int, maximum: int) -> Codec[str]:
-    """Text of `minimum` to `maximum` bytes of UTF-8 without control characters."""
+    """Plain text (`bnw.wire.names.is_plain_text`) of `minimum` to `maximum` bytes of UTF-8."""
 
     def read(value: Value, at: str) -> str:
         if not isinstance(value, str):
             raise fail(at, f"text is expected, not {type_name(value)}")
         if not minimum <= len(value.encode()) <= maximum:
             raise fail(at, f"{len(value.encode())} bytes of text, where {minimum} to {maximum} are allowed")
-        if not value.isprintable():
-            raise fail(at, "the text holds control or other unprintable characters")
+        if not is_plain_text(value):
+            raise fail(at, "the text holds control characters, line breaks or direction controls")
         return value
 
     return Codec(read, lambda value: value)
@@ -147,7 +147,9 @@ def read_fields(cls: type[Any], value: dict[str, Value], at: str, *, also: Seque
     codecs = codecs_of(cls)
     for key in value:
         if key not in codecs and key not in also:
-            raise fail(f"{at}.{key:.64}", "this field is not known", "unknown-field")
+            # The key is a peer's text, and the place goes to logs and terminals.
+            shown = key if is_name(key) else f"{key!a:.64}"
+            raise fail(f"{at}.{shown}", "this field is not known", "unknown-field")
     for name in codecs:
         if name not in value:
             raise fail(f"{at}.{name}", "this field is missing", "missing-field")

@@ -1,11 +1,12 @@
 """The store contract.
 
 Objects in a store are verified: only `SignedObject`s go in, and reading one back does not verify again. For replaceable
-kinds the store holds one object per slot, decides precedence itself (`bnw.objects.rules.precedence`), and keeps both
-sides of an equivocation as proof. Time is handed in; the store has no clock.
+kinds the store holds one object per slot, decides precedence itself (`bnw.store.placement`), and keeps both sides of an
+equivocation as proof. Time is handed in; the store has no clock.
 
 All methods raise `LocalError`: `disk-full`, `store-damaged` or `store-failed`. When `put_objects`, `put_blob` or
-`put_record` returns, what it was given survives a crash of the process; when it raises, nothing of it is visible.
+`put_record` returns, what it was given survives a crash of the process; when it raises, nothing of it is visible. (A
+call that is cancelled may have happened or not.) Values that break a limit or a form raise `InvalidError`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ class PutOutcome(Enum):
     SUPERSEDED = "superseded"
     """A newer object holds its slot; this one was not kept."""
     EQUIVOCATION = "equivocation"
-    """The signer contradicts itself. The one with the lower id holds the slot; both are kept as proof."""
+    """The signer contradicts itself. The one with the lower id holds the slot; both are kept as proof.
+
+    One pair proves it for a slot and sequence, and a few for a signer; further losers are not kept.
+    """
     OVER_QUOTA = "over-quota"
     """The signer's share of this store is used up; not kept."""
 
@@ -45,7 +49,9 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class ScopeSummary:
-    """How many live objects a scope holds, and the sum of their ids modulo 2^256 (as 32 little-endian bytes).
+    """How many live objects a scope holds, and the sum of their ids modulo 2^256.
+
+    As in Negentropy, ids are read as little-endian integers and the sum is written as 32 little-endian bytes.
 
     Two nodes with the same summary hold the same objects, unless somebody found a collision in BLAKE3 sums; that would
     only delay reconciliation, never forge an object.
@@ -57,6 +63,8 @@ class ScopeSummary:
 
 @dataclass(frozen=True, slots=True)
 class StoreStatistics:
+    """Numbers and bytes of the objects that are held (not those kept only as proof) and of the blobs."""
+
     objects: int
     object_bytes: int
     blobs: int
@@ -64,10 +72,13 @@ class StoreStatistics:
 
 
 class Store(Protocol):
-    """See the module docstring. Scopes are text: `catalog`, or `inbox:` and a did:key."""
+    """See the module docstring. Scopes are text: `catalog`, or `inbox:` and a did:key (`bnw.store.scopes`)."""
 
     async def put_objects(self, objects: Sequence[SignedObject], *, now: int) -> list[PutOutcome]:
-        """Put many objects in one transaction; outcomes in the same order. Expired ones must not be handed in."""
+        """Put many objects in one transaction; outcomes in the same order.
+
+        Raises `InvalidError` (`expired`), and puts nothing, if one of them has expired at `now`.
+        """
         ...
 
     async def get_object(self, id: ContentId) -> SignedObject | None:
@@ -102,12 +113,15 @@ class Store(Protocol):
         """Those of `ids` that are neither here nor known to be superseded, in the given order."""
         ...
 
-    async def equivocations(self) -> list[tuple[SignedObject, SignedObject]]:
-        """Pairs of contradicting objects, the winning one first. Bounded per signer."""
+    async def equivocations(self, *, limit: int = 1000) -> list[tuple[SignedObject, SignedObject]]:
+        """Pairs of contradicting objects, the winning one first, ordered by its id.
+
+        A pair is kept until both have expired; at most `bnw.store.limits.MAX_PROOFS_PER_SIGNER` per signer.
+        """
         ...
 
     async def remove_expired(self, *, now: int) -> int:
-        """Drop expired objects; returns how many."""
+        """Drop expired objects, proofs and memories of superseded ids; returns how many objects."""
         ...
 
     async def put_blob(self, data: bytes) -> ContentId:
@@ -122,18 +136,25 @@ class Store(Protocol):
         """Size in bytes, or None if it is not here."""
         ...
 
-    async def delete_blob(self, id: ContentId) -> bool: ...
+    async def delete_blob(self, id: ContentId) -> bool:
+        """Drop a blob; False if it is not here. Objects are not touched, although they can be read as blobs."""
+        ...
 
     async def put_record(self, table: str, key: bytes, value: bytes) -> None:
-        """Keep a small record of the node's own, for example the state of an invocation."""
+        """Keep a small record of the node's own, for example the state of an invocation.
+
+        At most 1 MiB (`InvalidError` `too-large` above that).
+        """
         ...
 
     async def get_record(self, table: str, key: bytes) -> bytes | None: ...
 
     async def delete_record(self, table: str, key: bytes) -> bool: ...
 
-    async def list_records(self, table: str, *, limit: int = 1000) -> list[tuple[bytes, bytes]]:
-        """Records of a table, ordered by key."""
+    async def list_records(
+        self, table: str, *, after: bytes | None = None, limit: int = 1000
+    ) -> list[tuple[bytes, bytes]]:
+        """Records of a table, ordered by key, after the key `after`."""
         ...
 
     async def put_record_with_objects(

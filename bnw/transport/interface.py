@@ -52,7 +52,10 @@ class PeerInfo:
 class Stream(Protocol):
     """An ordered, two-way byte stream to one peer.
 
-    Errors are `RemoteError` with code `stream-closed` (the peer ended or reset it, or went away) or `stream-stalled`.
+    Errors are `RemoteError` with code `stream-closed` (the peer ended or reset it, or went away) or `stream-stalled`
+    (it has read nothing for a minute), and `LocalError` with code `stream-ended` for using a stream after closing it,
+    or sending after `send_eof`. A reset discards what the other side has not read yet; closing does not. One task at a
+    time may receive, and one send.
     """
 
     @property
@@ -110,8 +113,9 @@ class Transport(Protocol):
     async def dial(self, address: str, *, timeout: float = 10.0) -> PeerId:
         """Connect to `address` (or do nothing if connected) and return the peer found there.
 
-        Raises `LocalError` (`address`) for an address that cannot be read and `RemoteError` (`unreachable`) when
-        nobody answers within `timeout` seconds or the peer there is another than the address says.
+        Raises `LocalError` (`address`) for an address that cannot be read or is our own, `LocalError` (`busy`) when too
+        many peers are connected, and `RemoteError` (`unreachable`) when nobody answers within `timeout` seconds or the
+        peer there is another than the address says.
         """
         ...
 
@@ -121,7 +125,7 @@ class Transport(Protocol):
         """Open a stream to a connected peer.
 
         Raises `RemoteError`: `not-connected`, `protocol` (the peer does not speak it), `busy` (no stream slot became
-        free within `timeout` seconds) or `stream-closed`.
+        free within `timeout` seconds), `stream-stalled` (no answer within `timeout` seconds) or `stream-closed`.
         """
         ...
 
@@ -130,11 +134,19 @@ class Transport(Protocol):
         ...
 
     async def publish(self, topic: str, data: bytes) -> None:
-        """Gossip `data` to the topic. The own subscription does not see it. Paced; may wait for room."""
+        """Gossip `data` to the topic. The own subscription does not see it.
+
+        Waits while the queues of the peers it goes to are full, for five seconds at most. Bytes that were gossiped
+        within the last two minutes, by whomever, are not sent again. Raises `LocalError` (`too-large`, `topic`).
+        """
         ...
 
     async def subscribe(self, topic: str, validator: Validator, handler: MessageHandler) -> None:
-        """Join `topic`; each message passes `validator`, and `handler` if accepted. Call once per topic."""
+        """Join `topic`; each message passes `validator`, and `handler` if accepted.
+
+        Both are awaited for one message of the topic at a time, in the order of arrival, so they should be quick. One
+        that raises loses its message and nothing else. Raises `LocalError` (`subscribed`) for a topic joined already.
+        """
         ...
 
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[TransportEvent]]:

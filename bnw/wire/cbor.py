@@ -25,6 +25,8 @@ def _refuse_tag(*_: object) -> NoReturn:
 # Tags that the library would decode by itself. Two of them (28 and 29, shared values) turn a few hundred bytes into a
 # structure that takes for ever to walk, so they must be refused while decoding and not afterwards.
 _LIBRARY_TAGS = dict.fromkeys([*range(64), 100, *range(256, 270), 1004, 43000, 55799], _refuse_tag)
+_MAX_LIBRARY_MESSAGE = 200
+"""Characters of the library's own error text that are repeated; it may quote a peer's bytes."""
 
 
 def encode(value: Value) -> bytes:
@@ -42,22 +44,7 @@ def decode(data: bytes, *, max_size: int) -> Value:
     """
     if len(data) > max_size:
         raise InvalidError("too-large", f"{len(data):,} bytes of CBOR where at most {max_size:,} are allowed")
-    try:
-        value: Any = cbor2.loads(
-            data,
-            tag_hook=_refuse_tag,
-            semantic_decoders=_LIBRARY_TAGS,
-            max_depth=MAX_CBOR_DEPTH,
-            allow_indefinite=False,
-            allow_duplicate_keys=False,
-            strict_hashable_types=True,
-        )
-    except InvalidError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever the library raises on hostile bytes means the bytes are bad
-        if isinstance(error.__cause__, InvalidError):
-            raise error.__cause__ from None
-        raise InvalidError("cbor", f"not well-formed CBOR: {error}") from None
+    value = read_untagged(data, "value", max_depth=MAX_CBOR_DEPTH)
     _check(value, 0)
     if cbor2.dumps(value, canonical=True) != data:
         raise InvalidError("cbor-not-deterministic", "not the deterministic encoding of its value (RFC 8949 4.2)")
@@ -70,6 +57,30 @@ def decode_map(data: bytes, *, max_size: int) -> dict[str, Value]:
     if not isinstance(value, dict):
         raise InvalidError("cbor-type", f"a map is expected, not {type_name(value)}")
     return value
+
+
+def read_untagged(data: bytes, what: str, *, max_depth: int, text_keys: bool = True) -> Any:
+    """Read one CBOR item of definite lengths without tags and duplicate keys; raises `InvalidError` naming `what`.
+
+    For callers that go on to check the form and that there is no other encoding. Tags are never decoded, not even
+    where the result would be refused anyhow: 64 KiB of a regular expression (tag 35) take minutes to compile.
+    """
+    try:
+        return cbor2.loads(
+            data,
+            tag_hook=_refuse_tag,
+            semantic_decoders=_LIBRARY_TAGS,
+            max_depth=max_depth,
+            allow_indefinite=False,
+            allow_duplicate_keys=False,
+            strict_hashable_types=text_keys,
+        )
+    except InvalidError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the library raises on hostile bytes means the bytes are bad
+        if isinstance(error.__cause__, InvalidError):
+            raise error.__cause__ from None
+        raise InvalidError("cbor", f"the {what} is not well-formed CBOR: {error!s:.{_MAX_LIBRARY_MESSAGE}}") from None
 
 
 def type_name(value: object) -> str:

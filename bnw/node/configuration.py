@@ -1,0 +1,106 @@
+"""What may be set in a node's `config.toml`. Everything is optional; unknown keys are errors, with a suggestion."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from bnw.wire.errors import ExitStatus, InvalidError, LocalError
+from bnw.wire.limits import KIB, MAX_ENDPOINT_LENGTH, MAX_ENDPOINTS
+from bnw.wire.names import check_name
+
+MAX_CONFIGURATION = 64 * KIB
+MAX_PEERS = 64
+LOOPBACK = "/ip4/127.0.0.1/tcp/0"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A node's settings.
+
+    `network` names the network whose catalog is shared; `listen` are addresses to be dialled at, on this machine only
+    unless set otherwise; `announce` replaces them in offers, for example behind a port forwarding; `peers` are
+    addresses to stay connected to; `clock_offset_ms` is for testnets that try skewed clocks.
+    """
+
+    network: str = "main"
+    listen: tuple[str, ...] = (LOOPBACK,)
+    announce: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
+    clock_offset_ms: int = 0
+
+
+def load_configuration(path: Path) -> Configuration:
+    """Read `config.toml`; a missing file means all defaults. Raises `LocalError` (`configuration`)."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Configuration()
+    except OSError as error:
+        raise _fault(path, f"cannot be read: {error.strerror or error}") from error
+    if len(data) > MAX_CONFIGURATION:
+        raise _fault(path, f"more than {MAX_CONFIGURATION:,} bytes")
+    try:
+        settings = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _fault(path, f"not readable as TOML: {error}") from error
+    return _read(settings, path)
+
+
+def write_configuration(path: Path, configuration: Configuration) -> None:
+    """Write a commented file for people to edit; only for a path that does not exist yet."""
+
+    def array(items: tuple[str, ...]) -> str:
+        return json.dumps(items)  # a JSON array of text is a TOML array of basic strings too
+
+    text = (
+        "# The network whose catalog this node shares.\n"
+        f"network = {json.dumps(configuration.network)}\n\n"
+        "# Where others can dial this node: 127.0.0.1 is for this machine only; port 0 is chosen by the system.\n"
+        f"listen = {array(configuration.listen)}\n\n"
+        "# What offers say instead of the above, for example behind a port forwarding.\n"
+        f"announce = {array(configuration.announce)}\n\n"
+        "# Nodes to stay connected to.\n"
+        f"peers = {array(configuration.peers)}\n"
+    )
+    with path.open("x") as file:
+        file.write(text)
+
+
+def _read(settings: dict[str, Any], path: Path) -> Configuration:
+    known = [field.name for field in fields(Configuration)]
+    for key in settings:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise _fault(path, f"unknown setting {key!r}", hint)
+    for key in ("listen", "announce", "peers"):
+        if key in settings:
+            settings[key] = _addresses(settings[key], key, path)
+    network, offset = settings.get("network", "main"), settings.get("clock_offset_ms", 0)
+    if not isinstance(network, str):
+        raise _fault(path, "network must be text")
+    try:
+        check_name(network, "network name")
+    except InvalidError as error:
+        raise _fault(path, error.cause, error.cure or "") from None
+    if type(offset) is not int:
+        raise _fault(path, "clock_offset_ms must be a whole number of milliseconds")
+    return Configuration(**settings)
+
+
+def _addresses(value: object, key: str, path: Path) -> tuple[str, ...]:
+    most = MAX_PEERS if key == "peers" else MAX_ENDPOINTS
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _fault(path, f"{key} must be a list of addresses", f'for example {key} = ["{LOOPBACK}"]')
+    if len(value) > most or any(len(item) > MAX_ENDPOINT_LENGTH for item in value):
+        raise _fault(path, f"{key} holds more than {most} addresses, or one of over {MAX_ENDPOINT_LENGTH} characters")
+    return tuple(value)
+
+
+def _fault(path: Path, cause: str, cure: str = "mend the file or remove it to use the defaults") -> LocalError:
+    return LocalError("configuration", cause, place=str(path), cure=cure, exit_status=ExitStatus.USAGE)

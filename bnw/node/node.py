@@ -1,0 +1,363 @@
+"""The embedding API: one node, given its keys, store, transport, plug-ins and environment.
+
+    async with Node(keys=..., store=..., transport=..., plugins=..., environment=...).running() as node:
+        manifest = await node.publish("finance/lookup", descriptor)
+        result = await node.invoke("finance/lookup", Payload(b"...", "application/json"))
+
+`bnw.node.opening.open_node` builds one from a home directory with real parts; the simulator from simulated ones.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeVar
+
+import anyio
+
+from bnw.blobs.fetcher import BlobFetcher
+from bnw.blobs.server import BlobServer
+from bnw.gossip.catalog_gossip import CatalogGossip
+from bnw.identity.keys import IdentityId
+from bnw.inbox.delivery import InboxServer
+from bnw.inbox.payload import Payload
+from bnw.invoke.descriptors import DescriptorPlugins, OpaqueDescriptors
+from bnw.invoke.handlers import Handler
+from bnw.invoke.journal import CallJournal
+from bnw.invoke.policy import CallPolicy
+from bnw.invoke.provider import CallReport, Provider, Provision
+from bnw.invoke.requester import DEFAULT_DEADLINE, CallResult, OnStep, Requester, Target
+from bnw.invoke.resolve import Catalog
+from bnw.node.configuration import Configuration
+from bnw.node.descriptors import DescriptorLoader
+from bnw.node.keyring import KeyRing
+from bnw.node.peering import PeerKeeper
+from bnw.node.publishing import Publisher
+from bnw.node.views import CallEnded, CapabilityView, CatalogEntry, CatalogNews, NodeEvent, NodeStatus
+from bnw.objects.calls import Invocation, Receipt
+from bnw.objects.catalog import PROVIDE_PUBLISHER, CapabilityManifest, ProviderOffer
+from bnw.objects.rules import CATALOG
+from bnw.objects.signed import SignedObject
+from bnw.store.interface import Store
+from bnw.sync.scheduler import SyncScheduler
+from bnw.transport.feed import EventFeed
+from bnw.transport.interface import PeerId, Transport
+from bnw.transport.tasks import background_tasks
+from bnw.wire.content_id import ContentId
+from bnw.wire.environment import Environment
+from bnw.wire.errors import LocalError
+from bnw.wire.names import check_name
+
+logger = logging.getLogger(__name__)
+
+MAINTENANCE_PERIOD = 60.0
+"""Seconds between looks for what to renew and what has expired."""
+DEFAULT_PATIENCE = 5.0
+"""Seconds that a node waits to hear of a capability, an offer or a key before it says that there is none."""
+MAY_STILL_COME = frozenset({"unknown-capability", "no-offer", "no-inbox-key"})
+
+T = TypeVar("T")
+
+
+class Node:
+    """See the module docstring. All times are milliseconds since the Unix epoch unless a name says seconds."""
+
+    def __init__(
+        self,
+        *,
+        keys: KeyRing,
+        store: Store,
+        transport: Transport,
+        environment: Environment,
+        configuration: Configuration | None = None,
+        plugins: DescriptorPlugins | None = None,
+    ) -> None:
+        self._keys = keys
+        self._store = store
+        self._transport = transport
+        self._environment = environment
+        self._configuration = configuration or Configuration()
+        self._plugins: DescriptorPlugins = plugins or OpaqueDescriptors()
+        self._started = environment.now_ms()
+        self._news = anyio.Event()
+        self._feed: EventFeed[NodeEvent] = EventFeed()
+
+        self.catalog = Catalog(store, environment)
+        self._fetcher = BlobFetcher(transport, store)
+        self._descriptors = DescriptorLoader(store, self._fetcher, self._plugins)
+        self._sync = SyncScheduler(transport, store, environment, on_news=self._take_news)
+        self._gossip = CatalogGossip(
+            transport, store, environment, network=self._configuration.network, on_news=self._take_gossip
+        )
+        self._peering = PeerKeeper(transport, environment, self._configuration.peers)
+        self._publisher = Publisher(
+            key=keys.signing_key,
+            inbox_keys=keys.inbox_keys,
+            endpoints=lambda: transport.addresses,
+            store=store,
+            catalog=self.catalog,
+            gossip=self._gossip,
+            environment=environment,
+            on_change=self._catalog_changed,
+        )
+        self._provider = Provider(
+            key=keys.signing_key,
+            inbox_keys=keys.inbox_keys,
+            catalog=self.catalog,
+            store=store,
+            transport=transport,
+            fetcher=self._fetcher,
+            plugins=self._plugins,
+            environment=environment,
+            on_call=self._report_call,
+        )
+        self._requester = Requester(
+            key=keys.signing_key,
+            inbox_keys=keys.inbox_keys,
+            catalog=self.catalog,
+            store=store,
+            transport=transport,
+            fetcher=self._fetcher,
+            plugins=self._plugins,
+            environment=environment,
+        )
+        BlobServer(transport, store)
+        InboxServer(transport, store, environment, identities=frozenset({keys.identity}), on_mail=self._take_mail)
+
+    @property
+    def identity(self) -> IdentityId:
+        return self._keys.identity
+
+    @property
+    def environment(self) -> Environment:
+        return self._environment
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Node]:
+        """Run the node's background work while the body runs. Offers are taken back at the end."""
+        await self._keys.rotate()
+        await self._gossip.start()
+        async with background_tasks() as tasks:
+            tasks.start_soon(self._sync.run)
+            tasks.start_soon(self._peering.run)
+            await self._publisher.renew()
+            tasks.start_soon(self._provider.run)
+            tasks.start_soon(self._maintain)
+            try:
+                yield self
+            finally:
+                with anyio.CancelScope(shield=True), anyio.move_on_after(3):
+                    for capability in list(self._provider.provisions):
+                        await self.stop_providing(capability)
+                self._feed.close()
+
+    # Publishing and providing
+
+    async def publish(self, name: str, descriptor: bytes, *, provide: str = PROVIDE_PUBLISHER) -> SignedObject:
+        """Publish `descriptor` under `name`; returns the manifest. Publishing the same again changes nothing.
+
+        Raises `InvalidError` (`name`) or `LocalError`: those of `DescriptorLoader.check_before_publishing`, the
+        store's, or `not-published`.
+        """
+        check_name(name, "capability name")
+        await self._descriptors.check_before_publishing(descriptor)
+        return await self._publisher.publish(name, await self._store.put_blob(descriptor), provide)
+
+    async def withdraw(self, name: str) -> SignedObject:
+        """Withdraw a capability that this identity publishes. Raises `LocalError` (`unknown-capability`)."""
+        return await self._publisher.withdraw(name)
+
+    async def provide(
+        self,
+        reference: str,
+        handler: Handler,
+        *,
+        policy: CallPolicy | None = None,
+        idempotent: bool = False,
+    ) -> SignedObject:
+        """Answer calls of a capability with `handler`; returns the offer. The default policy lets nobody call.
+
+        Raises `LocalError`: `unknown-capability`, `may-not-provide` or `invalid-descriptor`; `RemoteError` if the
+        descriptor or a blob it links to cannot be had.
+        """
+        manifest = await self._patiently(lambda: self.catalog.find(reference), DEFAULT_PATIENCE)
+        if not await self.catalog.may_provide(manifest, self.identity):
+            raise LocalError(
+                "may-not-provide",
+                "the publisher does not let this identity provide the capability",
+                place=reference,
+                cure="ask the publisher for a delegation, or publish a capability of your own",
+            )
+        loaded = await self._descriptors.load(manifest)
+        if loaded.missing or (loaded.description is not None and loaded.description.errors):
+            raise LocalError(
+                "invalid-descriptor",
+                "the descriptor is not valid or a blob that it links to cannot be had",
+                place=reference,
+                cure="`bnw catalog-inspect` shows what is wrong with it",
+            )
+        self._provider.provide(
+            Provision(
+                manifest=manifest,
+                descriptor=loaded.data,
+                limits=None if loaded.description is None else loaded.description.limits,
+                schemas=loaded.linked,
+                handler=handler,
+                policy=policy or CallPolicy(),
+                idempotent=idempotent,
+            )
+        )
+        return await self._publisher.offer(manifest.id)
+
+    async def stop_providing(self, capability: ContentId) -> None:
+        """Answer no further calls, and say so to the network."""
+        self._provider.stop_providing(capability)
+        await self._publisher.offer(capability, available=False)
+
+    # Looking and calling
+
+    async def entries(self) -> list[CatalogEntry]:
+        """The catalog: every capability published now, ordered by name and publisher."""
+        manifests = await self.catalog.all(CapabilityManifest)
+        entries = [CatalogEntry(manifest, len(await self.catalog.offers(manifest))) for manifest in manifests]
+        return sorted(entries, key=lambda entry: (entry.body.name, entry.manifest.signer))
+
+    async def inspect(self, reference: str, *, patience: float = DEFAULT_PATIENCE) -> CapabilityView:
+        """Everything about one capability. Raises `LocalError` (`unknown-capability`), `RemoteError`."""
+        manifest = await self._patiently(lambda: self.catalog.find(reference), patience)
+        loaded = await self._descriptors.load(manifest)
+        return CapabilityView(
+            manifest=manifest,
+            offers=tuple(await self.catalog.offers(manifest)),
+            descriptor=loaded.data,
+            description=loaded.description,
+            schemas=loaded.linked,
+            missing=loaded.missing,
+            input_template=await self._plugins.starter(loaded.data, loaded.linked),
+        )
+
+    async def invoke(
+        self,
+        reference: str,
+        payload: Payload,
+        *,
+        public: bool = False,
+        provider: IdentityId | None = None,
+        deadline_in: int = DEFAULT_DEADLINE,
+        patience: float = DEFAULT_PATIENCE,
+        on_step: OnStep = lambda step, details: None,
+    ) -> CallResult:
+        """Call a capability and return its verified end. Raises as `Requester.call` does, and `unknown-capability`.
+
+        `patience` is how many seconds to wait for a capability, offer or key that has not been heard of yet.
+        """
+
+        async def attempt() -> CallResult:
+            # Nothing is signed or sent before everything is known, so trying again cannot call twice.
+            manifest = await self.catalog.find(reference)
+            loaded = await self._descriptors.load(manifest)
+            limits = None if loaded.description is None else loaded.description.limits
+            on_step("found", {"manifest": manifest.id.hex()})
+            target = Target(manifest, loaded.data, limits, loaded.linked)
+            return await self._requester.call(
+                target, payload, public=public, provider=provider, deadline_in=deadline_in, on_step=on_step
+            )
+
+        return await self._patiently(attempt, patience)
+
+    # Blobs, peers, status
+
+    async def add_blob(self, data: bytes) -> ContentId:
+        """Keep a blob and serve it to whoever asks for its id. Raises `InvalidError` (`too-large`) above 16 MiB."""
+        return await self._store.put_blob(data)
+
+    async def get_blob(self, id: ContentId) -> bytes:
+        """A blob from the store or a connected peer. Raises `RemoteError` (`blob-not-found`)."""
+        return await self._fetcher.fetch(id)
+
+    async def connect(self, address: str) -> PeerId:
+        """Connect to a peer. Raises `LocalError` (`address`) or `RemoteError` (`unreachable`)."""
+        return await self._transport.dial(address)
+
+    async def settle(self) -> None:
+        """Return once the configured peers have been dialled and asked for their catalogs, with or without success."""
+        await self._peering.wait_until_tried()
+        await self._sync.wait_for_first_pulls()
+
+    async def status(self) -> NodeStatus:
+        summary = await self._store.scope_summary(CATALOG, now=self._environment.now_ms())
+        return NodeStatus(
+            identity=self.identity,
+            peer=self._transport.peer_id,
+            network=self._configuration.network,
+            addresses=self._transport.addresses,
+            peers=self._transport.peers(),
+            unreachable=dict(self._peering.problems),
+            catalog_objects=summary.count,
+            store=await self._store.statistics(),
+            providing=tuple(sorted(self._provider.provisions)),
+            started=self._started,
+        )
+
+    def events(self) -> AbstractAsyncContextManager[AsyncIterator[NodeEvent]]:
+        """What happens from now on. A reader that falls behind loses the oldest."""
+        return self._feed.open()
+
+    # Inner workings
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[T]], patience: float) -> T:
+        """Try again, whenever the catalog has changed, what fails only for something that may still come."""
+        deadline = anyio.current_time() + patience
+        while True:
+            news = self._news
+            try:
+                return await attempt()
+            except LocalError as error:
+                if error.code not in MAY_STILL_COME or anyio.current_time() >= deadline:
+                    raise
+            self._sync.pull_soon()
+            with anyio.move_on_at(deadline):
+                await news.wait()
+
+    async def _take_mail(self, peer: PeerId, mail: Sequence[SignedObject]) -> None:
+        for obj in mail:
+            match obj.body:
+                case Invocation(provider=provider) if provider == self.identity:
+                    await self._provider.accept(peer, obj)
+                case Receipt():
+                    self._requester.take_receipt(obj)
+
+    def _take_gossip(self, obj: SignedObject) -> None:
+        self._take_news(obj)
+        self._sync.catalog_changed()
+
+    def _take_news(self, obj: SignedObject) -> None:
+        logger.info("new %s %s", obj.kind, obj.id.hex())
+        self._feed.put(CatalogNews(obj.kind, obj.id, obj.signer))
+        self._wake()
+
+    def _catalog_changed(self) -> None:
+        self._sync.catalog_changed()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = anyio.Event()
+
+    def _report_call(self, report: CallReport) -> None:
+        self._feed.put(CallEnded(report.invocation, report.requester, report.capability, report.status, report.code))
+
+    async def _maintain(self) -> None:
+        journal = CallJournal(self._store)
+        while True:
+            await anyio.sleep(MAINTENANCE_PERIOD)
+            now = self._environment.now_ms()
+            try:
+                await self._keys.rotate()
+                await self._publisher.renew()
+                await self._store.remove_expired(now=now)
+                await journal.remove_expired(now)
+            except LocalError as error:
+                # A full disk, for example. The node goes on serving what it has and tries again in a minute.
+                logger.error("maintenance: %s", error)

@@ -1,0 +1,143 @@
+"""Gossip by flooding: each endpoint forwards what its validator accepts to all its other peers in the topic.
+
+Simpler than gossipsub's mesh, and the same to the layers above: each message is judged once per node, rejected and
+ignored ones go no further, and some may be lost. Message id and seen cache are those of the libp2p implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import anyio
+import anyio.lowlevel
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from bnw.transport.bounds import GOSSIP_QUEUE, PUBLISH_PATIENCE, check_message
+from bnw.transport.interface import MessageHandler, PeerId, Validator, Verdict
+from bnw.transport.memory.peering import Peering
+from bnw.transport.seen import Seen
+from bnw.transport.tasks import hand_over, judge
+from bnw.wire.content_id import ContentId, content_id
+from bnw.wire.errors import LocalError
+
+MAX_GOSSIP_IN_FLIGHT = 256
+"""Gossip messages on the way to one peer. A publish waits for room; a forwarded message is dropped."""
+
+ENVELOPE_SIZE = 150
+"""What gossipsub's envelope, with key and signature, adds to a message, roughly."""
+
+
+class Owner(Protocol):
+    """The endpoint, as its gossip sees it."""
+
+    tasks: TaskGroup
+
+    def peerings(self) -> Iterable[Peering]:
+        """In the order of peer ids."""
+        ...
+
+    def loses_gossip_to(self, peer: PeerId) -> bool: ...
+
+    def record(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    topic: str
+    data: bytes
+    id: ContentId
+
+    def __str__(self) -> str:
+        return f"{self.topic} {self.id.hex()[:16]} {len(self.data)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Subscription:
+    validator: Validator
+    handler: MessageHandler
+    arrivals: MemoryObjectSendStream[tuple[PeerId, Message]]
+
+
+class Gossip:
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._subscriptions: dict[str, _Subscription] = {}
+        self._seen = Seen()
+        self._room = anyio.Event()
+
+    async def subscribe(self, topic: str, validator: Validator, handler: MessageHandler) -> None:
+        if topic in self._subscriptions:
+            raise LocalError("subscribed", "this topic has been subscribed to already", place=topic)
+        send, receive = anyio.create_memory_object_stream[tuple[PeerId, Message]](GOSSIP_QUEUE)
+        self._subscriptions[topic] = _Subscription(validator, handler, send)
+        self._owner.tasks.start_soon(self._work, self._subscriptions[topic], receive)
+        for peering in self._owner.peerings():
+            self._announce(topic, peering)
+        await anyio.lowlevel.checkpoint()
+
+    def greet(self, peering: Peering) -> None:
+        """Tell a newly connected peer our topics."""
+        for topic in self._subscriptions:
+            self._announce(topic, peering)
+
+    async def publish(self, topic: str, data: bytes) -> None:
+        check_message(topic, data)
+        message = Message(topic, data, content_id(data))
+        with anyio.move_on_after(PUBLISH_PATIENCE):
+            while any(p.gossip_in_flight >= MAX_GOSSIP_IN_FLIGHT for p in self._interested(topic)):
+                await self._room.wait()
+        if self._seen.add((topic, message.id), anyio.current_time()):
+            self._owner.record(f"publish {message}")
+            self._spread(message, None)
+        await anyio.lowlevel.checkpoint()
+
+    def on_message(self, message: Message, source: PeerId) -> None:
+        subscription = self._subscriptions.get(message.topic)
+        if subscription is None or not self._seen.add((message.topic, message.id), anyio.current_time()):
+            return
+        try:
+            subscription.arrivals.send_nowait((source, message))
+        except anyio.WouldBlock:
+            self._owner.record(f"overrun {message} from {source}")
+
+    def _announce(self, topic: str, peering: Peering) -> None:
+        def arrive() -> None:
+            peering.far.topics[topic] = None
+
+        peering.answer(arrive, f"subscribe {topic}")
+
+    def _interested(self, topic: str) -> list[Peering]:
+        return [peering for peering in self._owner.peerings() if topic in peering.topics]
+
+    def _spread(self, message: Message, source: PeerId | None) -> None:
+        for peering in self._interested(message.topic):
+            if peering.peer == source:
+                continue
+            if peering.gossip_in_flight >= MAX_GOSSIP_IN_FLIGHT or self._owner.loses_gossip_to(peering.peer):
+                self._owner.record(f"lost {message} to {peering.peer}")
+                continue
+            peering.gossip_in_flight += 1
+            peering.carry(
+                ENVELOPE_SIZE + len(message.data), partial(self._arrive, message, peering), f"gossip {message}"
+            )
+
+    def _arrive(self, message: Message, peering: Peering) -> None:
+        peering.gossip_in_flight -= 1
+        self._room.set()
+        self._room = anyio.Event()
+        peering.far.owner.gossip.on_message(message, peering.far.peer)
+
+    async def _work(
+        self, subscription: _Subscription, arrivals: MemoryObjectReceiveStream[tuple[PeerId, Message]]
+    ) -> None:
+        async with subscription.arrivals, arrivals:
+            async for source, message in arrivals:
+                verdict = await judge(subscription.validator, source, message.data)
+                self._owner.record(f"{verdict.value} {message} from {source}")
+                if verdict is Verdict.ACCEPT:
+                    self._spread(message, source)
+                    await hand_over(subscription.handler, source, message.data)

@@ -1,0 +1,145 @@
+"""The memory network: its endpoints, the links between them, and what the experimenter can do to these."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from bnw.transport.interface import PeerId
+from bnw.transport.memory.endpoint import MemoryEndpoint
+from bnw.transport.memory.links import Direction, Link
+from bnw.transport.memory.queue import Call, EventQueue
+from bnw.transport.tasks import background_tasks
+from bnw.wire.environment import Environment
+from bnw.wire.errors import LocalError
+
+CUT_NOTICED = 10.0
+"""Seconds after which both sides of a cut link give their connection up, as keepalives would have it."""
+
+Trace = Callable[[str], None]
+
+
+class MemoryNetwork:
+    """Endpoints by name within one process.
+
+        async with MemoryNetwork(environment) as network, network.endpoint("a") as a, network.endpoint("b") as b:
+            await a.dial("mem:b")
+
+    `environment` gives the randomness of links. `link` is what lies between any two endpoints unless `set_link` says
+    otherwise. `trace` gets a line for everything that is sent and everything that happens, with its virtual time.
+    """
+
+    def __init__(self, environment: Environment, *, link: Link | None = None, trace: Trace | None = None) -> None:
+        self._environment = environment
+        self._link = link or Link()
+        self._links: dict[tuple[str, str], Link] = {}
+        self._trace = trace
+        self._queue = EventQueue()
+        self._endpoints: dict[str, MemoryEndpoint] = {}
+        self._directions: dict[tuple[str, str], Direction] = {}
+        self._cuts: dict[tuple[str, str], float] = {}
+        self._tasks = background_tasks()
+
+    async def __aenter__(self) -> Self:
+        tasks = await self._tasks.__aenter__()
+        tasks.start_soon(self._queue.run)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._tasks.__aexit__(kind, error, traceback)
+
+    @asynccontextmanager
+    async def endpoint(self, name: str) -> AsyncIterator[MemoryEndpoint]:
+        """A running endpoint; leaving the context closes it. Its name is free again afterwards."""
+        if name in self._endpoints:
+            raise LocalError("port-in-use", "this name is taken on the memory network", place=name)
+        async with background_tasks() as tasks:
+            endpoint = MemoryEndpoint(self, name, tasks)
+            self._endpoints[name] = endpoint
+            try:
+                yield endpoint
+            finally:
+                del self._endpoints[name]
+                endpoint.close()
+
+    def endpoint_named(self, name: str) -> MemoryEndpoint | None:
+        return self._endpoints.get(name)
+
+    def set_link(self, a: str, b: str, link: Link) -> None:
+        """Let `link` lie between `a` and `b`, also for what they are connected with already."""
+        self._links[_pair(a, b)] = link
+        for ends in ((a, b), (b, a)):
+            if ends in self._directions:
+                self._directions[ends].link = link
+
+    def disconnect(self, a: str, b: str) -> None:
+        """Break the connection between `a` and `b`, if there is one; both notice at once and may dial again."""
+        self.record(f"disconnect {a} {b}")
+        one, other = self._endpoints.get(a), self._endpoints.get(b)
+        for here, there in ((one, b), (other, a)):
+            if here is not None and (peering := here.peering(PeerId(there))) is not None:
+                here.lose(peering)
+
+    def cut(self, a: str, b: str) -> None:
+        """Let nothing pass between `a` and `b`. What they send waits for `heal`, until after `CUT_NOTICED` seconds both
+        give their connection up; dialling is in vain."""
+        pair = _pair(a, b)
+        if pair not in self._cuts:
+            now = anyio.current_time()
+            self.record(f"cut {a} {b}")
+            self._cuts[pair] = now
+            self._queue.call_at(now + CUT_NOTICED, lambda: self._notice(pair, now))
+
+    def heal(self, a: str, b: str) -> None:
+        """Undo `cut`; what waited arrives now."""
+        if self._cuts.pop(_pair(a, b), None) is not None:
+            self.record(f"heal {a} {b}")
+            for ends in ((a, b), (b, a)):
+                held = self._direction(*ends).held
+                while held:
+                    held.popleft()()
+
+    def carry(self, source: str, target: str, size: int, call: Call, what: str, *, lossy: bool = False) -> None:
+        """Make `call` when an entry of `size` bytes has crossed the link; a cut loses it if `lossy`, else holds it."""
+        direction = self._direction(source, target)
+        now = anyio.current_time()
+        due = direction.arrival(now, size)
+
+        def arrive() -> None:
+            if _pair(source, target) not in self._cuts:
+                call()
+            elif not lossy:
+                direction.held.append(call)
+
+        self.record(f"{source}>{target} {what} due {due:.6f}")
+        self._queue.call_at(due, arrive)
+
+    def loses_gossip(self, source: str, target: str) -> bool:
+        return self._direction(source, target).loses_gossip()
+
+    def record(self, text: str) -> None:
+        if self._trace is not None:
+            self._trace(f"{anyio.current_time():.6f} {text}")
+
+    def _direction(self, source: str, target: str) -> Direction:
+        ends = (source, target)
+        if ends not in self._directions:
+            self._directions[ends] = Direction(self._links.get(_pair(source, target), self._link), self._environment)
+        return self._directions[ends]
+
+    def _notice(self, pair: tuple[str, str], since: float) -> None:
+        if self._cuts.get(pair) == since:
+            a, b = pair
+            self._direction(a, b).held.clear()
+            self._direction(b, a).held.clear()
+            self.disconnect(a, b)
+
+
+def _pair(a: str, b: str) -> tuple[str, str]:
+    return (a, b) if a <= b else (b, a)
