@@ -39,7 +39,7 @@ class DescriptorLoader:
         self._plugins = plugins
 
     async def load(self, manifest: SignedObject) -> LoadedDescriptor:
-        """Bring a capability's descriptor and what it links to. Raises `RemoteError` if the descriptor cannot be had."""
+        """Bring a capability's descriptor and what it links to. Raises `RemoteError` if it cannot be had."""
         assert isinstance(manifest.body, CapabilityManifest)
         data = await self._fetcher.fetch(manifest.body.descriptor, max_size=MAX_DESCRIPTOR, timeout=FETCH_TIMEOUT)
         description = await self._plugins.describe(data)

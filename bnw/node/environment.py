@@ -7,7 +7,7 @@ import time
 
 
 class SystemEnvironment:
-    """Implements `bnw.wire.environment.Environment`. `clock_offset` (milliseconds) is for testnets with wrong clocks."""
+    """Implements `bnw.wire.environment.Environment`. `clock_offset` (ms) is for testnets with wrong clocks."""
 
     def __init__(self, *, clock_offset: int = 0) -> None:
         self._clock_offset = clock_offset

@@ -36,7 +36,7 @@ from bnw.node.peering import PeerKeeper
 from bnw.node.publishing import Publisher
 from bnw.node.views import CallEnded, CapabilityView, CatalogEntry, CatalogNews, NodeEvent, NodeStatus
 from bnw.objects.calls import Invocation, Receipt
-from bnw.objects.catalog import PROVIDE_PUBLISHER, CapabilityManifest, ProviderOffer
+from bnw.objects.catalog import PROVIDE_PUBLISHER, CapabilityManifest
 from bnw.objects.rules import CATALOG
 from bnw.objects.signed import SignedObject
 from bnw.store.interface import Store
