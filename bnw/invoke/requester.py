@@ -135,7 +135,7 @@ class Requester:
         limits = None if target.limits is None else target.limits.input
         check_plain_size_and_type(len(payload.data), payload.media_type, limits)
         public = public or (limits is not None and limits.privacy == PRIVACY_PUBLIC)
-        offer, peer = await self._reach_provider(target.manifest, provider, on_step)
+        offer, peer = await self.reach_provider(target.manifest, provider, on_step)
         carried = await self._carry(payload, offer.signer, public=public)
         if limits is not None:
             check_privacy(check_participants(carried.manifest, sender=self._key.identity, other=offer.signer), limits)
@@ -150,7 +150,7 @@ class Requester:
         finally:
             del self._waiting[invocation.id]
 
-    async def _reach_provider(
+    async def reach_provider(
         self, manifest: SignedObject, wanted: IdentityId | None, on_step: OnStep
     ) -> tuple[SignedObject, PeerId]:
         """The first of the latest offers whose provider can be connected to."""

@@ -46,7 +46,7 @@ from bnw.transport.interface import PeerId, Transport
 from bnw.transport.tasks import background_tasks
 from bnw.wire.content_id import ContentId
 from bnw.wire.environment import Environment
-from bnw.wire.errors import LocalError
+from bnw.wire.errors import LocalError, RemoteError
 from bnw.wire.names import check_name
 
 logger = logging.getLogger(__name__)
@@ -226,7 +226,12 @@ class Node:
     async def inspect(self, reference: str, *, patience: float = DEFAULT_PATIENCE) -> CapabilityView:
         """Everything about one capability. Raises `LocalError` (`unknown-capability`), `RemoteError`."""
         manifest = await self._patiently(lambda: self.catalog.find(reference), patience)
-        loaded = await self._descriptors.load(manifest)
+        try:
+            loaded = await self._descriptors.load(manifest)
+        except RemoteError:
+            # No neighbour has the descriptor; whoever provides the capability must.
+            await self._requester.reach_provider(manifest, None, lambda step, details: None)
+            loaded = await self._descriptors.load(manifest)
         return CapabilityView(
             manifest=manifest,
             offers=tuple(await self.catalog.offers(manifest)),
@@ -256,6 +261,8 @@ class Node:
         async def attempt() -> CallResult:
             # Nothing is signed or sent before everything is known, so trying again cannot call twice.
             manifest = await self.catalog.find(reference)
+            # The provider serves the descriptor too, which carriers need not have.
+            await self._requester.reach_provider(manifest, provider, on_step)
             loaded = await self._descriptors.load(manifest)
             limits = None if loaded.description is None else loaded.description.limits
             on_step("found", {"manifest": manifest.id.hex()})
