@@ -81,7 +81,7 @@ async def three():
 
 
 async def test_a_call_through_a_network_with_a_carrier_completes_and_its_receipt_verifies(three) -> None:
-    provider, requester, carrier, carried = three
+    provider, requester, _carrier, carried = three
     manifest = await provider.publish("finance/lookup", b"opaque descriptor")
     await provider.provide("finance/lookup", _price, policy=CallPolicy(anyone=True))
     with anyio.fail_after(30):
