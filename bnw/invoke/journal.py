@@ -66,8 +66,13 @@ class CallJournal:
                 await self._store.delete_record(CallEntry.TABLE, id)
 
     async def _all(self) -> list[tuple[ContentId, CallEntry]]:
-        records = await self._store.list_records(CallEntry.TABLE, limit=2**31)
-        return [(ContentId(key), _decode(value)) for key, value in records]
+        found: list[tuple[ContentId, CallEntry]] = []
+        while True:
+            after = found[-1][0] if found else None
+            page = await self._store.list_records(CallEntry.TABLE, after=after, limit=PAGE)
+            found += [(ContentId(key), _decode(value)) for key, value in page]
+            if len(page) < PAGE:
+                return found
 
 
 def _decode(data: bytes) -> CallEntry:

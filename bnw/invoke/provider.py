@@ -15,9 +15,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 from anyio.abc import TaskGroup
 
-from bnw.blobs.fetcher import BlobFetcher
-from bnw.identity.inbox_keys import InboxKey
-from bnw.identity.keys import IdentityId, SigningKey
+from bnw.identity.keys import IdentityId
 from bnw.inbox.delivery import deliver
 from bnw.inbox.payload import Payload, open_payload, read_access
 from bnw.invoke.answer import SignedAnswer, Verdict, completed, failed, not_completed, rejected, sign_answer
@@ -28,18 +26,16 @@ from bnw.invoke.checks import (
     check_privacy,
     check_size_and_type,
 )
-from bnw.invoke.descriptors import DescriptorLimits, DescriptorPlugins
+from bnw.invoke.descriptors import DescriptorLimits
 from bnw.invoke.handlers import Call, Handler, HandlerFailure
 from bnw.invoke.journal import ACCEPTED, FINISHED, RUNNING, CallEntry, CallJournal
+from bnw.invoke.parts import CallParts
 from bnw.invoke.policy import CallPolicy
-from bnw.invoke.resolve import Catalog
 from bnw.objects.calls import STATUS_EXPIRED, STATUS_FAILED, STATUS_INTERRUPTED, Invocation, Receipt
 from bnw.objects.mail import PayloadManifest
 from bnw.objects.signed import SignedObject
-from bnw.store.interface import Store
-from bnw.transport.interface import PeerId, Transport
+from bnw.transport.interface import PeerId
 from bnw.wire.content_id import ContentId
-from bnw.wire.environment import Environment
 from bnw.wire.errors import InvalidError, LocalError, RemoteError
 from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY
 
@@ -87,29 +83,10 @@ OnCall = Callable[[CallReport], None]
 class Provider:
     """Answers calls to one identity; `run` ends only when cancelled."""
 
-    def __init__(
-        self,
-        *,
-        key: SigningKey,
-        inbox_keys: Callable[[], tuple[InboxKey, ...]],
-        catalog: Catalog,
-        store: Store,
-        transport: Transport,
-        fetcher: BlobFetcher,
-        plugins: DescriptorPlugins,
-        environment: Environment,
-        on_call: OnCall,
-    ) -> None:
-        self._key = key
-        self._inbox_keys = inbox_keys
-        self._catalog = catalog
-        self._store = store
-        self._transport = transport
-        self._fetcher = fetcher
-        self._plugins = plugins
-        self._environment = environment
+    def __init__(self, parts: CallParts, *, on_call: OnCall) -> None:
+        self._parts = parts
         self._on_call = on_call
-        self._journal = CallJournal(store)
+        self._journal = CallJournal(parts.store)
         self._provisions: dict[ContentId, Provision] = {}
         self._routes: OrderedDict[IdentityId, PeerId] = OrderedDict()
         self._waiting = 0
@@ -152,7 +129,7 @@ class Provider:
             raise LocalError("busy", f"{MAX_WAITING} calls wait already")
         self._waiting += 1
         try:
-            now = self._environment.now_ms()
+            now = self._parts.environment.now_ms()
             entry = CallEntry(expires=body.expires, receipt=None, received=now, started=None, state=ACCEPTED)
             await self._journal.put(invocation.id, entry, now=now)
         except BaseException:
@@ -177,7 +154,7 @@ class Provider:
 
     async def _process(self, id: ContentId) -> None:
         entry = await self._journal.get(id)
-        invocation = await self._store.get_object(id)
+        invocation = await self._parts.store.get_object(id)
         if entry is None or invocation is None or entry.state == FINISHED:
             return
         assert isinstance(invocation.body, Invocation)
@@ -201,12 +178,12 @@ class Provider:
             return rejected(error), entry
         except RemoteError as error:
             return rejected(InvalidError("input-unavailable", str(error))), entry
-        errors = await self._plugins.check_input(
+        errors = await self._parts.plugins.check_input(
             provision.descriptor, provision.schemas, payload.media_type, payload.data
         )
         if errors:
             return rejected(InvalidError("invalid-input", "the input does not fit the schema"), errors), entry
-        now = self._environment.now_ms()
+        now = self._parts.environment.now_ms()
         entry = replace(entry, state=RUNNING, started=max(now, entry.received))
         await self._journal.put(invocation.id, entry, now=now)
         return await self._run_handler(invocation, provision, payload), entry
@@ -215,17 +192,17 @@ class Provider:
         """The checks of design section 11 that come before the profile's own; raises `InvalidError`."""
         body = invocation.body
         assert isinstance(body, Invocation)
-        check_deadline(body, self._environment.now_ms())
+        check_deadline(body, self._parts.environment.now_ms())
         if provision is None:
             raise InvalidError("not-provided", "this node does not provide the capability")
         provision.policy.check(invocation.signer)
-        manifest = await self._store.get_object(body.input)
+        manifest = await self._parts.store.get_object(body.input)
         if manifest is None:
             raise InvalidError("input-missing", "the manifest of the input was not delivered", place=body.input.hex())
-        carried = check_participants(manifest, sender=invocation.signer, other=self._key.identity)
+        carried = check_participants(manifest, sender=invocation.signer, other=self._parts.key.identity)
         limits = provision.limits.input if provision.limits is not None else None
         check_privacy(carried, limits)
-        record = read_access(manifest, reader=self._key.identity, inbox_keys=self._inbox_keys())
+        record = read_access(manifest, reader=self._parts.key.identity, inbox_keys=self._parts.inbox_keys())
         check_size_and_type(record, limits)
         if record.size > MAX_PAYLOAD_IN_MEMORY:
             raise InvalidError("too-large", f"inputs of at most {MAX_PAYLOAD_IN_MEMORY:,} bytes are possible now")
@@ -235,10 +212,9 @@ class Provider:
     async def _fetch_chunks(self, carried: PayloadManifest, requester: IdentityId) -> list[bytes]:
         peer = self._routes.get(requester)
         prefer = () if peer is None else (peer,)
-        await self._fetcher.fetch_all(
+        return await self._parts.fetcher.fetch_all(
             carried.chunks, max_size=carried.largest_chunk, prefer=prefer, timeout=FETCH_TIMEOUT
         )
-        return [await self._fetcher.fetch(id) for id in carried.chunks]
 
     async def _run_handler(self, invocation: SignedObject, provision: Provision, payload: Payload) -> Verdict:
         body = invocation.body
@@ -252,7 +228,7 @@ class Provider:
             input=payload,
             max_output=MAX_PAYLOAD_IN_MEMORY if limits is None else min(limits.max_bytes, MAX_PAYLOAD_IN_MEMORY),
         )
-        seconds = max(0.0, (body.deadline - self._environment.now_ms()) / 1000)
+        seconds = max(0.0, (body.deadline - self._parts.environment.now_ms()) / 1000)
         with anyio.move_on_after(seconds) as scope:
             try:
                 answer = await provision.handler(call)
@@ -271,7 +247,7 @@ class Provider:
                 raise InvalidError("too-large", f"the output has more than {call.max_output:,} bytes")
         except InvalidError as error:
             return not_completed(STATUS_FAILED, f"output-{error.code}", error.cause)
-        errors = await self._plugins.check_output(
+        errors = await self._parts.plugins.check_output(
             provision.descriptor, provision.schemas, output.media_type, output.data
         )
         if errors:
@@ -290,8 +266,8 @@ class Provider:
             entry=entry,
             recipients=await self._participant_keys(invocation.signer),
             limits=None if provision is None else provision.limits,
-            key=self._key,
-            environment=self._environment,
+            key=self._parts.key,
+            environment=self._parts.environment,
         )
         await self._keep(invocation, entry, answer)
         assert isinstance(invocation.body, Invocation)
@@ -305,27 +281,27 @@ class Provider:
         objects = [answer.receipt]
         if answer.payload is not None:
             for chunk in answer.payload.chunks:
-                await self._store.put_blob(chunk)
+                await self._parts.store.put_blob(chunk)
             objects.insert(0, answer.payload.manifest)
         entry = replace(entry, state=FINISHED, receipt=answer.receipt.id)
-        await self._journal.put(invocation.id, entry, objects, now=self._environment.now_ms())
+        await self._journal.put(invocation.id, entry, objects, now=self._parts.environment.now_ms())
 
     async def _participant_keys(self, requester: IdentityId) -> dict[IdentityId, bytes] | None:
-        theirs = await self._catalog.inbox_key(requester)
+        theirs = await self._parts.catalog.inbox_key(requester)
         if theirs is None:
             return None
-        ours = self._inbox_keys()[-1].public
-        return {self._key.identity: ours, requester: theirs}
+        ours = self._parts.inbox_keys()[-1].public
+        return {self._parts.key.identity: ours, requester: theirs}
 
     async def _push_stored(self, requester: IdentityId, receipt_id: ContentId) -> None:
         """Send a receipt to where the call came from; the requester asks again if that fails."""
         peer = self._routes.get(requester)
-        receipt = await self._store.get_object(receipt_id)
+        receipt = await self._parts.store.get_object(receipt_id)
         if peer is None or receipt is None:
             return
         assert isinstance(receipt.body, Receipt)
-        output = None if receipt.body.output is None else await self._store.get_object(receipt.body.output)
+        output = None if receipt.body.output is None else await self._parts.store.get_object(receipt.body.output)
         try:
-            await deliver(self._transport, peer, [receipt] if output is None else [output, receipt])
+            await deliver(self._parts.transport, peer, [receipt] if output is None else [output, receipt])
         except RemoteError as error:
             logger.info("receipt %s not delivered yet: %s", receipt_id.hex(), error)

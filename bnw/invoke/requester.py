@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from bnw.blobs.fetcher import BlobFetcher
-from bnw.identity.inbox_keys import InboxKey
-from bnw.identity.keys import IdentityId, SigningKey, did_key
+from bnw.identity.keys import IdentityId, did_key
 from bnw.inbox.delivery import REFUSED_INVALID, REFUSED_NOT_HERE, deliver
 from bnw.inbox.payload import CarriedPayload, Payload, open_payload, publish_payload, read_access, seal_payload
 from bnw.invoke.answer import PROBLEM_TYPE
@@ -26,15 +24,13 @@ from bnw.invoke.checks import (
     check_receipt,
     check_size_and_type,
 )
-from bnw.invoke.descriptors import PRIVACY_PUBLIC, DescriptorLimits, DescriptorPlugins
-from bnw.invoke.resolve import Catalog
+from bnw.invoke.descriptors import PRIVACY_PUBLIC, DescriptorLimits
+from bnw.invoke.parts import CallParts
 from bnw.objects.calls import STATUS_COMPLETED, Invocation, Receipt
 from bnw.objects.catalog import ProviderOffer
 from bnw.objects.signed import SignedObject, sign_object
-from bnw.store.interface import Store
-from bnw.transport.interface import PeerId, Transport
+from bnw.transport.interface import PeerId
 from bnw.wire.content_id import ContentId
-from bnw.wire.environment import Environment
 from bnw.wire.errors import BnwError, ExitStatus, InvalidError, LocalError, RemoteError
 from bnw.wire.limits import MINUTE
 
@@ -78,29 +74,19 @@ class Target:
     schemas: Mapping[ContentId, bytes] = field(repr=False, default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ReachedProvider:
+    """A provider that is connected, by its offer."""
+
+    offer: SignedObject
+    peer: PeerId
+
+
 class Requester:
     """Makes calls in the name of one identity."""
 
-    def __init__(
-        self,
-        *,
-        key: SigningKey,
-        inbox_keys: Callable[[], tuple[InboxKey, ...]],
-        catalog: Catalog,
-        store: Store,
-        transport: Transport,
-        fetcher: BlobFetcher,
-        plugins: DescriptorPlugins,
-        environment: Environment,
-    ) -> None:
-        self._key = key
-        self._inbox_keys = inbox_keys
-        self._catalog = catalog
-        self._store = store
-        self._transport = transport
-        self._fetcher = fetcher
-        self._plugins = plugins
-        self._environment = environment
+    def __init__(self, parts: CallParts) -> None:
+        self._parts = parts
         self._waiting: dict[ContentId, _Waiting] = {}
 
     def take_receipt(self, receipt: SignedObject) -> None:
@@ -121,24 +107,26 @@ class Requester:
         self,
         target: Target,
         payload: Payload,
+        reached: ReachedProvider,
         *,
         public: bool = False,
-        provider: IdentityId | None = None,
         deadline_in: int = DEFAULT_DEADLINE,
         on_step: OnStep = lambda step, details: None,
     ) -> CallResult:
         """Call a capability and return its verified end, whatever that is.
 
-        `deadline_in` is in milliseconds from now. Raises `LocalError`: `no-offer`, `deadline-passed`, or the code of
-        what is wrong with the payload. Raises `RemoteError`: `unreachable`, or what is wrong with the answer.
+        `deadline_in` is in milliseconds from now. Raises `LocalError`: `no-inbox-key` or `deadline-passed`;
+        `InvalidError` with the code of what is wrong with the payload; `RemoteError` with that of the answer.
         """
         limits = None if target.limits is None else target.limits.input
         check_plain_size_and_type(len(payload.data), payload.media_type, limits)
         public = public or (limits is not None and limits.privacy == PRIVACY_PUBLIC)
-        offer, peer = await self.reach_provider(target.manifest, provider, on_step)
+        offer, peer = reached.offer, reached.peer
         carried = await self._carry(payload, offer.signer, public=public)
         if limits is not None:
-            check_privacy(check_participants(carried.manifest, sender=self._key.identity, other=offer.signer), limits)
+            check_privacy(
+                check_participants(carried.manifest, sender=self._parts.key.identity, other=offer.signer), limits
+            )
         invocation = self._sign_invocation(target.manifest, offer.signer, carried, deadline_in)
         waiting = self._waiting[invocation.id] = _Waiting(invocation)
         try:
@@ -151,10 +139,16 @@ class Requester:
             del self._waiting[invocation.id]
 
     async def reach_provider(
-        self, manifest: SignedObject, wanted: IdentityId | None, on_step: OnStep
-    ) -> tuple[SignedObject, PeerId]:
-        """The first of the latest offers whose provider can be connected to."""
-        offers = [offer for offer in await self._catalog.offers(manifest) if wanted in {None, offer.signer}]
+        self,
+        manifest: SignedObject,
+        wanted: IdentityId | None = None,
+        on_step: OnStep = lambda step, details: None,
+    ) -> ReachedProvider:
+        """Connect to the first provider that can be, going by the latest offers; only to `wanted` if that is given.
+
+        Raises `LocalError` (`no-offer`) or `RemoteError` (`unreachable`).
+        """
+        offers = [offer for offer in await self._parts.catalog.offers(manifest) if wanted in {None, offer.signer}]
         if not offers:
             raise LocalError(
                 "no-offer",
@@ -171,7 +165,7 @@ class Requester:
                 tried.append(f"{did_key(offer.signer)}: {error.cause}")
                 continue
             on_step("connected", {"provider": did_key(offer.signer), "peer": peer})
-            return offer, peer
+            return ReachedProvider(offer, peer)
         raise RemoteError(
             "unreachable",
             f"no provider of this capability can be reached ({'; '.join(tried)})",
@@ -185,16 +179,18 @@ class Requester:
         problems: list[str] = []
         for endpoint in offer.body.endpoints:
             try:
-                return await self._transport.dial(endpoint, timeout=DIAL_TIMEOUT)
+                return await self._parts.transport.dial(endpoint, timeout=DIAL_TIMEOUT)
             except BnwError as error:
                 problems.append(f"{endpoint}: {error.cause}")
         raise RemoteError("unreachable", "; ".join(problems) or "its offer names no endpoint")
 
     async def _carry(self, payload: Payload, provider: IdentityId, *, public: bool) -> CarriedPayload:
         if public:
-            everyone = {self._key.identity, provider}
-            return publish_payload(payload, sender=self._key, recipients=everyone, environment=self._environment)
-        theirs = await self._catalog.inbox_key(provider)
+            everyone = {self._parts.key.identity, provider}
+            return publish_payload(
+                payload, sender=self._parts.key, recipients=everyone, environment=self._parts.environment
+            )
+        theirs = await self._parts.catalog.inbox_key(provider)
         if theirs is None:
             raise LocalError(
                 "no-inbox-key",
@@ -203,13 +199,13 @@ class Requester:
                 cure="its identity record may still be on its way; try again in a moment",
                 exit_status=ExitStatus.UNREACHABLE,
             )
-        recipients = {self._key.identity: self._inbox_keys()[-1].public, provider: theirs}
-        return seal_payload(payload, sender=self._key, recipients=recipients, environment=self._environment)
+        recipients = {self._parts.key.identity: self._parts.inbox_keys()[-1].public, provider: theirs}
+        return seal_payload(payload, sender=self._parts.key, recipients=recipients, environment=self._parts.environment)
 
     def _sign_invocation(
         self, manifest: SignedObject, provider: IdentityId, carried: CarriedPayload, deadline_in: int
     ) -> SignedObject:
-        now = self._environment.now_ms()
+        now = self._parts.environment.now_ms()
         body = Invocation(
             created=now,
             # The invocation outlives its deadline a little, so that a late repeat is told of the deadline.
@@ -221,18 +217,18 @@ class Requester:
             input=carried.manifest.id,
             provider=provider,
         )
-        return sign_object(body, self._key)
+        return sign_object(body, self._parts.key)
 
     async def _keep(self, invocation: SignedObject, carried: CarriedPayload) -> None:
         for chunk in carried.chunks:
-            await self._store.put_blob(chunk)
-        await self._store.put_objects([carried.manifest, invocation], now=self._environment.now_ms())
+            await self._parts.store.put_blob(chunk)
+        await self._parts.store.put_objects([carried.manifest, invocation], now=self._parts.environment.now_ms())
 
     async def _ask_until_answered(
         self, waiting: _Waiting, input_manifest: SignedObject, peer: PeerId, offer: SignedObject, on_step: OnStep
     ) -> None:
         assert isinstance(waiting.invocation.body, Invocation)
-        seconds = (waiting.invocation.body.deadline - self._environment.now_ms()) / 1000
+        seconds = (waiting.invocation.body.deadline - self._parts.environment.now_ms()) / 1000
         with anyio.move_on_after(seconds):
             delay = FIRST_RETRY
             while not waiting.arrived.is_set():
@@ -259,9 +255,9 @@ class Requester:
 
     async def _ask(self, peer: PeerId, invocation: SignedObject, input_manifest: SignedObject) -> None:
         """Deliver the invocation, with our identity record so that the provider can seal its answer to us."""
-        record = await self._catalog.identity_record(self._key.identity)
+        record = await self._parts.catalog.identity_record(self._parts.key.identity)
         introduction = [] if record is None else [record]
-        await deliver(self._transport, peer, [*introduction, input_manifest, invocation])
+        await deliver(self._parts.transport, peer, [*introduction, input_manifest, invocation])
 
     async def _reconnect(self, offer: SignedObject) -> None:
         try:
@@ -286,24 +282,23 @@ class Requester:
         self, id: ContentId, provider: IdentityId, target: Target, receipt: Receipt, peer: PeerId
     ) -> Payload:
         try:
-            manifest = await self._store.get_object(id)
+            manifest = await self._parts.store.get_object(id)
             if manifest is None:
                 raise InvalidError("output-missing", "the receipt came without the manifest of its output")
-            carried = check_participants(manifest, sender=provider, other=self._key.identity)
-            record = read_access(manifest, reader=self._key.identity, inbox_keys=self._inbox_keys())
+            carried = check_participants(manifest, sender=provider, other=self._parts.key.identity)
+            record = read_access(manifest, reader=self._parts.key.identity, inbox_keys=self._parts.inbox_keys())
             completed = receipt.status == STATUS_COMPLETED
             limits = target.limits.output if target.limits is not None and completed else None
             if completed:
                 check_privacy(carried, limits)
                 check_size_and_type(record, limits)
-            await self._fetcher.fetch_all(
+            chunks = await self._parts.fetcher.fetch_all(
                 carried.chunks, max_size=carried.largest_chunk, prefer=(peer,), timeout=FETCH_TIMEOUT
             )
-            chunks = [await self._fetcher.fetch(chunk) for chunk in carried.chunks]
             payload = open_payload(manifest, record, chunks)
             errors: Sequence[object] = ()
             if completed:
-                errors = await self._plugins.check_output(
+                errors = await self._parts.plugins.check_output(
                     target.descriptor, target.schemas, payload.media_type, payload.data
                 )
             if errors:

@@ -1,6 +1,6 @@
 """A node: all layers put together, and the API for programs that embed one.
 
 `node` is the API. `publishing` keeps what this identity says in the catalog up to date, `peering` keeps it connected,
-`following` keeps what it follows at hand. `home` is the directory it lives in, `configuration` what may be set there,
-`environment` the real clock and randomness, and `opening` puts a node together from real parts.
+`descriptors` brings what a capability links to. `home` is the directory it lives in, `configuration` what may be set
+there, `environment` the real clock and randomness, and `opening` puts a node together from real parts.
 """

@@ -25,6 +25,7 @@ from bnw.inbox.payload import Payload
 from bnw.invoke.descriptors import DescriptorPlugins, OpaqueDescriptors
 from bnw.invoke.handlers import Handler
 from bnw.invoke.journal import CallJournal
+from bnw.invoke.parts import CallParts
 from bnw.invoke.policy import CallPolicy
 from bnw.invoke.provider import CallReport, Provider, Provision
 from bnw.invoke.requester import DEFAULT_DEADLINE, CallResult, OnStep, Requester, Target
@@ -101,18 +102,7 @@ class Node:
             environment=environment,
             on_change=self._catalog_changed,
         )
-        self._provider = Provider(
-            key=keys.signing_key,
-            inbox_keys=keys.inbox_keys,
-            catalog=self.catalog,
-            store=store,
-            transport=transport,
-            fetcher=self._fetcher,
-            plugins=self._plugins,
-            environment=environment,
-            on_call=self._report_call,
-        )
-        self._requester = Requester(
+        parts = CallParts(
             key=keys.signing_key,
             inbox_keys=keys.inbox_keys,
             catalog=self.catalog,
@@ -122,6 +112,8 @@ class Node:
             plugins=self._plugins,
             environment=environment,
         )
+        self._provider = Provider(parts, on_call=self._report_call)
+        self._requester = Requester(parts)
         BlobServer(transport, store)
         InboxServer(transport, store, environment, identities=frozenset({keys.identity}), on_mail=self._take_mail)
 
@@ -230,7 +222,7 @@ class Node:
             loaded = await self._descriptors.load(manifest)
         except RemoteError:
             # No neighbour has the descriptor; whoever provides the capability must.
-            await self._requester.reach_provider(manifest, None, lambda step, details: None)
+            await self._requester.reach_provider(manifest)
             loaded = await self._descriptors.load(manifest)
         return CapabilityView(
             manifest=manifest,
@@ -262,13 +254,13 @@ class Node:
             # Nothing is signed or sent before everything is known, so trying again cannot call twice.
             manifest = await self.catalog.find(reference)
             # The provider serves the descriptor too, which carriers need not have.
-            await self._requester.reach_provider(manifest, provider, on_step)
+            reached = await self._requester.reach_provider(manifest, provider, on_step)
             loaded = await self._descriptors.load(manifest)
             limits = None if loaded.description is None else loaded.description.limits
             on_step("found", {"manifest": manifest.id.hex()})
             target = Target(manifest, loaded.data, limits, loaded.linked)
             return await self._requester.call(
-                target, payload, public=public, provider=provider, deadline_in=deadline_in, on_step=on_step
+                target, payload, reached, public=public, deadline_in=deadline_in, on_step=on_step
             )
 
         return await self._patiently(attempt, patience)

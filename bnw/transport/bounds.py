@@ -26,9 +26,6 @@ MAX_UNREAD: Final = 1024 * KIB
 """Received bytes, over all streams with one peer, that no reader has taken. More, and nothing is received from that
 peer until its readers catch up. Together with `MAX_CONNECTIONS` this bounds what peers can make us buffer."""
 
-MAX_OUTGOING: Final = 256 * KIB
-"""Bytes queued for one connection, over all streams, before senders wait."""
-
 MAX_PIECE: Final = 65_507
 """Bytes sent at once. With its 12-byte header and 16-byte tag, a Yamux frame of this size fills exactly one Noise
 message of 65,535 bytes, which is measurably the fastest."""

@@ -26,14 +26,15 @@ START = 1_800_000_000_000
 
 
 class SeededEnvironment:
-    """Virtual time from a fixed start, and random bytes from a seed."""
+    """Time from a fixed start, and random bytes from a seed."""
 
     def __init__(self, seed: str) -> None:
         self._stream = blake3(seed.encode())
         self._used = 0
+        self._origin = anyio.current_time()
 
     def now_ms(self) -> int:
-        return START + int(anyio.current_time() * 1000) % 10_000_000
+        return START + int((anyio.current_time() - self._origin) * 1000)
 
     def random_bytes(self, count: int) -> bytes:
         data = self._stream.digest(length=count, seek=self._used)

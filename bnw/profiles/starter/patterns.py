@@ -7,6 +7,7 @@ look-around and boundaries are passed over. A proposal may be wrong; whoever ask
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Final
 
@@ -28,11 +29,11 @@ class _Unreadable(Exception):
     """Outside the subset, or not a regular expression."""
 
 
-class _Node:
+class _Node(ABC):
     """A piece of the pattern. `sample` spends `more` on longer repeats and picks alternatives by `turn`."""
 
-    def sample(self, turn: int, more: int, groups: dict[str, str]) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def sample(self, turn: int, more: int, groups: dict[str, str]) -> str: ...
 
 
 class _Choice(_Node):

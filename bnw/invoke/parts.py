@@ -1,0 +1,29 @@
+"""What both sides of a call work with: one identity's keys, and the parts of its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bnw.blobs.fetcher import BlobFetcher
+from bnw.identity.inbox_keys import InboxKey
+from bnw.identity.keys import SigningKey
+from bnw.invoke.descriptors import DescriptorPlugins
+from bnw.invoke.resolve import Catalog
+from bnw.store.interface import Store
+from bnw.transport.interface import Transport
+from bnw.wire.environment import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class CallParts:
+    """`inbox_keys` gives all private inbox keys that are kept at the time it is called, the newest last."""
+
+    key: SigningKey
+    inbox_keys: Callable[[], tuple[InboxKey, ...]]
+    catalog: Catalog
+    store: Store
+    transport: Transport
+    fetcher: BlobFetcher
+    plugins: DescriptorPlugins
+    environment: Environment
