@@ -1,4 +1,6 @@
 """The edge between a node and the programs of this machine's user (design section 14).
 
-`profiles` gives a node its descriptor plug-ins. The HTTP API over a Unix socket is to come.
+`server` serves a node's local HTTP API on a Unix socket in its home, made of the `routes_*` modules; `client` is the
+other end, which imports neither libp2p nor the node. `render` turns a node's values into the JSON of both. `profiles`
+gives a node its descriptor plug-ins.
 """

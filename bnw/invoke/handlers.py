@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import anyio
@@ -67,10 +68,16 @@ class Handler(Protocol):
 class ProgramHandler:
     """Runs a program per call, in a process group of its own: input on standard input, output on standard output."""
 
-    def __init__(self, arguments: Sequence[str], *, environment: Mapping[str, str]) -> None:
-        """`environment` is what the program sees, besides BNW_REQUESTER, BNW_INVOCATION and BNW_CAPABILITY."""
+    def __init__(
+        self, arguments: Sequence[str], *, environment: Mapping[str, str], directory: Path | None = None
+    ) -> None:
+        """`environment` is what the program sees, besides BNW_REQUESTER, BNW_INVOCATION and BNW_CAPABILITY.
+
+        It runs in `directory`; by default where the node runs.
+        """
         self._arguments = list(arguments)
         self._environment = dict(environment)
+        self._directory = directory
 
     async def __call__(self, call: Call) -> Answer:
         output, error_output = bytearray(), bytearray()
@@ -113,6 +120,7 @@ class ProgramHandler:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=variables,
+                cwd=self._directory,
                 start_new_session=True,
             )
         except OSError as error:

@@ -146,9 +146,19 @@ class Requester:
     ) -> ReachedProvider:
         """Connect to the first provider that can be, going by the latest offers; only to `wanted` if that is given.
 
-        Raises `LocalError` (`no-offer`) or `RemoteError` (`unreachable`).
+        Raises `LocalError` (`no-offer`, `own-capability`) or `RemoteError` (`unreachable`).
         """
-        offers = [offer for offer in await self._parts.catalog.offers(manifest) if wanted in {None, offer.signer}]
+        known = await self._parts.catalog.offers(manifest)
+        offers = [
+            offer for offer in known if wanted in {None, offer.signer} and offer.signer != self._parts.key.identity
+        ]
+        if known and not offers and wanted in {None, self._parts.key.identity}:
+            raise LocalError(
+                "own-capability",
+                "only this identity itself offers the capability, and a call has two sides",
+                place=manifest.id.hex(),
+                cure="call it from another node, made with `bnw init --home OTHER --peer ADDRESS`",
+            )
         if not offers:
             raise LocalError(
                 "no-offer",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from bnw.identity.private_file import write_private_file
 from bnw.wire.errors import ExitStatus, InvalidError, LocalError
 from bnw.wire.limits import KIB, MAX_ENDPOINT_LENGTH, MAX_ENDPOINTS
 from bnw.wire.names import check_name
@@ -16,6 +17,7 @@ from bnw.wire.names import check_name
 MAX_CONFIGURATION = 64 * KIB
 MAX_PEERS = 64
 LOOPBACK = "/ip4/127.0.0.1/tcp/0"
+LISTEN_HERE = (LOOPBACK,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +27,24 @@ class Configuration:
     `network` names the network whose catalog is shared; `listen` are addresses to be dialled at, on this machine only
     unless set otherwise; `announce` replaces them in offers, for example behind a port forwarding; `peers` are
     addresses to stay connected to; `clock_offset_ms` is for testnets that try skewed clocks.
+
+    Raises `InvalidError`: `name` for the network, `too-many` or `too-long` for addresses.
     """
 
     network: str = "main"
-    listen: tuple[str, ...] = (LOOPBACK,)
+    listen: tuple[str, ...] = LISTEN_HERE
     announce: tuple[str, ...] = ()
     peers: tuple[str, ...] = ()
     clock_offset_ms: int = 0
+
+    def __post_init__(self) -> None:
+        check_name(self.network, "network name")
+        for key, most in (("listen", MAX_ENDPOINTS), ("announce", MAX_ENDPOINTS), ("peers", MAX_PEERS)):
+            addresses = getattr(self, key)
+            if len(addresses) > most:
+                raise InvalidError("too-many", f"{len(addresses)} addresses; at most {most} are possible", place=key)
+            if any(len(address) > MAX_ENDPOINT_LENGTH for address in addresses):
+                raise InvalidError("too-long", f"an address of over {MAX_ENDPOINT_LENGTH} characters", place=key)
 
 
 def load_configuration(path: Path) -> Configuration:
@@ -52,7 +65,7 @@ def load_configuration(path: Path) -> Configuration:
 
 
 def write_configuration(path: Path, configuration: Configuration) -> None:
-    """Write a commented file for people to edit; only for a path that does not exist yet."""
+    """Write a commented file for people to edit. Raises `LocalError` (`write-failed`)."""
 
     def array(items: tuple[str, ...]) -> str:
         return json.dumps(items)  # a JSON array of text is a TOML array of basic strings too
@@ -67,8 +80,7 @@ def write_configuration(path: Path, configuration: Configuration) -> None:
         "# Nodes to stay connected to.\n"
         f"peers = {array(configuration.peers)}\n"
     )
-    with path.open("x") as file:
-        file.write(text)
+    write_private_file(path, text.encode())
 
 
 def _read(settings: dict[str, Any], path: Path) -> Configuration:
@@ -81,24 +93,19 @@ def _read(settings: dict[str, Any], path: Path) -> Configuration:
     for key in ("listen", "announce", "peers"):
         if key in settings:
             settings[key] = _addresses(settings[key], key, path)
-    network, offset = settings.get("network", "main"), settings.get("clock_offset_ms", 0)
-    if not isinstance(network, str):
+    if not isinstance(settings.get("network", ""), str):
         raise _fault(path, "network must be text")
-    try:
-        check_name(network, "network name")
-    except InvalidError as error:
-        raise _fault(path, error.cause, error.cure or "") from None
-    if type(offset) is not int:
+    if type(settings.get("clock_offset_ms", 0)) is not int:
         raise _fault(path, "clock_offset_ms must be a whole number of milliseconds")
-    return Configuration(**settings)
+    try:
+        return Configuration(**settings)
+    except InvalidError as error:
+        raise _fault(path, f"{error.place}: {error.cause}", error.cure or "mend the file") from None
 
 
 def _addresses(value: object, key: str, path: Path) -> tuple[str, ...]:
-    most = MAX_PEERS if key == "peers" else MAX_ENDPOINTS
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise _fault(path, f"{key} must be a list of addresses", f'for example {key} = ["{LOOPBACK}"]')
-    if len(value) > most or any(len(item) > MAX_ENDPOINT_LENGTH for item in value):
-        raise _fault(path, f"{key} holds more than {most} addresses, or one of over {MAX_ENDPOINT_LENGTH} characters")
     return tuple(value)
 
 

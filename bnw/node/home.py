@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bnw.wire.content_id import content_id
 from bnw.wire.errors import ExitStatus, LocalError
 
 HOME_MODE = 0o700
+MAX_SOCKET_PATH = 100
+"""Bytes; Linux allows 107, macOS 103."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,12 @@ class Home:
 
     @property
     def socket(self) -> Path:
-        return self.path / "api.sock"
+        """Where commands reach the node. The system bounds a socket's path, so that of a deep home lies elsewhere."""
+        usual = self.path.absolute() / "api.sock"
+        if len(os.fsencode(usual)) <= MAX_SOCKET_PATH:
+            return usual
+        short = content_id(os.fsencode(usual)).hex()[:32]
+        return Path(tempfile.gettempdir()) / f"bnw-{os.getuid()}" / f"{short}.sock"
 
     def create(self) -> None:
         """Make the directory, for its owner only. Raises `LocalError` (`home`)."""

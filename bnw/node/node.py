@@ -170,10 +170,17 @@ class Node:
     ) -> SignedObject:
         """Answer calls of a capability with `handler`; returns the offer. The default policy lets nobody call.
 
-        Raises `LocalError`: `unknown-capability`, `may-not-provide` or `invalid-descriptor`; `RemoteError` if the
-        descriptor or a blob it links to cannot be had.
+        Raises `LocalError`: `unknown-capability`, `already-provided`, `may-not-provide` or `invalid-descriptor`;
+        `RemoteError` if the descriptor or a blob it links to cannot be had.
         """
         manifest = await self._patiently(lambda: self.catalog.find(reference), DEFAULT_PATIENCE)
+        if manifest.id in self._provider.provisions:
+            raise LocalError(
+                "already-provided",
+                "this node answers calls of the capability already",
+                place=reference,
+                cure="stop the other `bnw provide` first",
+            )
         if not await self.catalog.may_provide(manifest, self.identity):
             raise LocalError(
                 "may-not-provide",

@@ -42,16 +42,20 @@ def initialise_home(
 
 @asynccontextmanager
 async def open_node(
-    home: Home, *, passphrase: str | None = None, plugins: DescriptorPlugins | None = None
+    home: Home,
+    *,
+    passphrase: str | None = None,
+    configuration: Configuration | None = None,
+    plugins: DescriptorPlugins | None = None,
 ) -> AsyncIterator[Node]:
-    """A running node on `home`. Needs the trio backend.
+    """A running node on `home`, with the home's configuration unless another is given. Needs the trio backend.
 
     Raises `LocalError`: `home-missing`, `home-in-use`, those of the keystore, the configuration and the store,
     `port-in-use` or `address`.
     """
     from bnw.transport.p2p import P2PTransport  # takes most of a second, and many commands need no node
 
-    configuration = load_configuration(home.configuration)
+    configuration = configuration or load_configuration(home.configuration)
     environment = SystemEnvironment(clock_offset=configuration.clock_offset_ms)
     with home.locked():
         keystore = await anyio.to_thread.run_sync(lambda: load_keystore(home.keystore, passphrase=passphrase))

@@ -27,6 +27,7 @@ from bnw.profiles.service import ProfileService
 from bnw.wire.content_id import ContentId, content_id, content_id_text
 from bnw.wire.errors import ExitStatus, LocalError
 from bnw.wire.limits import MAX_BLOB, MAX_DESCRIPTOR, MAX_PAYLOAD
+from bnw.wire.printable import printable
 
 _OPENWOP_MARKS: Final = ("protocolVersion", "protocolVersions", "supportedEnvelopes", "schemaVersions")
 
@@ -62,7 +63,7 @@ def validate(file: str, profile: str | None, at: datetime | None, as_json: bool)
         else:
             _print_verdict(description)
             if description.valid:
-                click.echo(f"valid {_safe(description.profile)}")
+                click.echo(f"valid {printable(description.profile)}")
                 click.echo(content_id_text(content_id(data)))
         _exit_unless(description.valid)
 
@@ -172,7 +173,7 @@ def list_(as_json: bool) -> None:
         width = max(len(one.identifier or one.name) for one in plugins)
         for one in plugins:
             failure = f"  {one.last_failure}" if one.last_failure else ""
-            click.echo(_safe(f"{one.identifier or one.name:<{width}}  {one.distribution}{failure}"))
+            click.echo(printable(f"{one.identifier or one.name:<{width}}  {one.distribution}{failure}"))
 
 
 @main.command(name="id")
@@ -267,7 +268,7 @@ def _reporting(as_json: bool) -> Iterator[None]:
         if as_json:
             _print_json({"error": error.to_json()})
         else:
-            click.echo(f"bnw-profile: {_safe(str(error))}", err=True)
+            click.echo(f"bnw-profile: {printable(str(error))}", err=True)
         sys.exit(error.exit_status)
 
 
@@ -313,27 +314,22 @@ def _print_verdict(description: Description) -> None:
             click.echo(_line(kind, note))
     if description.errors:
         count = len(description.errors)
-        click.echo(f"invalid {_safe(description.profile)}: {count} error{'s' if count > 1 else ''}")
+        click.echo(f"invalid {printable(description.profile)}: {count} error{'s' if count > 1 else ''}")
 
 
 def _line(kind: str, note: LocatedError) -> str:
-    hint = f" ({_safe(note.hint)})" if note.hint else ""
-    return f"{kind}: {_safe(note.pointer) or '(document)'}: {_safe(note.message)}{hint} [{_safe(note.code)}]"
+    hint = f" ({printable(note.hint)})" if note.hint else ""
+    return (
+        f"{kind}: {printable(note.pointer) or '(document)'}: {printable(note.message)}{hint} [{printable(note.code)}]"
+    )
 
 
 def _print_facts(facts: list[tuple[str, Any]]) -> None:
     width = max(len(label) for label, _ in facts)
     for label, value in facts:
         shown = ", ".join(value) if isinstance(value, tuple) else str(value)
-        click.echo(f"{_safe(label):<{width}}  {_safe(shown)}")
+        click.echo(f"{printable(label):<{width}}  {printable(shown)}")
 
 
 def _print_json(value: dict[str, Any]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def _safe(text: str) -> str:
-    """`text` for a terminal: what does not print, escape sequences above all, is shown as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)

@@ -1,0 +1,142 @@
+"""Routes about calls, from both sides. Both stream, so that a caller sees each step and a provider each call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from bnw.api.render import event_json, offer_json, result_json
+from bnw.api.requests import (
+    Emit,
+    LineStream,
+    answer,
+    bad_request,
+    content_id_of,
+    flag_of,
+    identity_of,
+    milliseconds_of,
+    read_body,
+    read_json_body,
+    text_of,
+    texts_of,
+)
+from bnw.api.routes_catalog import LONGEST_PATIENCE
+from bnw.inbox.payload import Payload
+from bnw.invoke.handlers import ProgramHandler
+from bnw.invoke.policy import CallPolicy
+from bnw.invoke.requester import DEFAULT_DEADLINE, CallResult
+from bnw.node.node import DEFAULT_PATIENCE, Node
+from bnw.node.views import CallEnded
+from bnw.objects.catalog import ProviderOffer
+from bnw.transport.tasks import background_tasks
+from bnw.wire.errors import InvalidError
+from bnw.wire.limits import DAY, MAX_PAYLOAD_IN_MEMORY
+
+MAX_ARGUMENTS = 256
+MAX_LISTED = 4096
+"""Identities that one `provide` may allow."""
+MAX_VARIABLES = 256
+MAX_STEPS_WAITING = 1024
+LONGEST_DEADLINE = 30 * DAY
+DEFAULT_MEDIA_TYPE = "application/octet-stream"
+
+
+def call_routes(node: Node) -> list[Route]:
+    async def provide(request: Request) -> Response:
+        body = await read_json_body(request)
+        arguments = texts_of(body, "arguments", most=MAX_ARGUMENTS)
+        if not arguments:
+            raise bad_request("a program is needed", "arguments")
+        variables = body.get("environment", {})
+        if not isinstance(variables, dict) or len(variables) > MAX_VARIABLES:
+            raise bad_request(f"an object of at most {MAX_VARIABLES} variables is needed", "environment")
+        environment = {name: text_of(variables, name) for name in variables}
+        handler = ProgramHandler(arguments, environment=environment, directory=Path(text_of(body, "directory", "/")))
+        listed = (identity_of(text, "listed") for text in texts_of(body, "listed", most=MAX_LISTED))
+        provide_it = partial(
+            node.provide,
+            text_of(body, "reference"),
+            handler,
+            policy=CallPolicy(anyone=flag_of(body, "anyone"), listed=frozenset(listed)),
+            idempotent=flag_of(body, "idempotent"),
+        )
+        if flag_of(body, "detach"):
+            return answer(offer_json(await provide_it()))
+
+        async def produce(emit: Emit) -> None:
+            async with node.events() as events:
+                offer = await provide_it()
+                assert isinstance(offer.body, ProviderOffer)
+                try:
+                    await emit({"event": "providing", "capability": offer.body.capability.hex(), **offer_json(offer)})
+                    async for event in events:
+                        if isinstance(event, CallEnded) and event.capability == offer.body.capability:
+                            await emit(event_json(event))
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await node.stop_providing(offer.body.capability)
+
+        return LineStream(produce)
+
+    async def stop_providing(request: Request) -> Response:
+        capability = content_id_of(text_of(await read_json_body(request), "capability"), "capability")
+        await node.stop_providing(capability)
+        return answer({"stopped": capability.hex()})
+
+    async def invoke(request: Request) -> Response:
+        parameters = request.query_params
+        reference = text_of(parameters, "reference")
+        provider = text_of(parameters, "provider", "")
+        patience = milliseconds_of(parameters, "patience_ms", int(DEFAULT_PATIENCE * 1000), most=LONGEST_PATIENCE)
+        call = partial(
+            node.invoke,
+            reference,
+            public=flag_of(parameters, "public"),
+            provider=identity_of(provider, "provider") if provider else None,
+            deadline_in=milliseconds_of(parameters, "deadline_ms", DEFAULT_DEADLINE, most=LONGEST_DEADLINE),
+            patience=patience / 1000,
+        )
+        data = await read_body(request, MAX_PAYLOAD_IN_MEMORY)
+        media_type, name = parameters.get("media_type"), parameters.get("name")
+
+        async def produce(emit: Emit) -> None:
+            given = media_type or await _usual_media_type(node, reference, patience / 1000)
+            steps, told = anyio.create_memory_object_stream[Mapping[str, str]](MAX_STEPS_WAITING)
+            result: list[CallResult] = []
+
+            def on_step(step: str, details: Mapping[str, str]) -> None:
+                steps.send_nowait({"event": "step", "step": step, **details})
+
+            async def run() -> None:
+                with steps:
+                    try:
+                        result.append(await call(Payload(data, given, name), on_step=on_step))
+                    except InvalidError as error:
+                        raise error.at("input") from error
+
+            async with background_tasks() as tasks:
+                tasks.start_soon(run)
+                async for step in told:
+                    await emit(step)
+            await emit({"event": "result", **result_json(result[0])})
+
+        return LineStream(produce)
+
+    return [
+        Route("/v1/provide", provide, methods=["POST"]),
+        Route("/v1/provide/stop", stop_providing, methods=["POST"]),
+        Route("/v1/invoke", invoke, methods=["POST"]),
+    ]
+
+
+async def _usual_media_type(node: Node, reference: str, patience: float) -> str:
+    """What the descriptor names first for the input."""
+    view = await node.inspect(reference, patience=patience)
+    limits = None if view.description is None else view.description.limits
+    return DEFAULT_MEDIA_TYPE if limits is None else limits.input.media_types[0]

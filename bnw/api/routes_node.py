@@ -1,0 +1,50 @@
+"""Routes about the node itself: status, peers, events, blobs."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from bnw.api.render import event_json, status_json
+from bnw.api.requests import Emit, LineStream, answer, content_id_of, read_body, read_json_body, text_of
+from bnw.node.node import Node
+from bnw.wire.limits import MAX_BLOB
+
+
+def node_routes(node: Node) -> list[Route]:
+    async def status(request: Request) -> Response:
+        return answer(status_json(await node.status()))
+
+    async def settle(request: Request) -> Response:
+        await node.settle()
+        return answer(status_json(await node.status()))
+
+    async def connect(request: Request) -> Response:
+        return answer({"peer": await node.connect(text_of(await read_json_body(request), "address"))})
+
+    async def events(request: Request) -> Response:
+        async def produce(emit: Emit) -> None:
+            async with node.events() as news:
+                await emit({"event": "listening"})
+                async for event in news:
+                    await emit(event_json(event))
+
+        return LineStream(produce)
+
+    async def add_blob(request: Request) -> Response:
+        data = await read_body(request, MAX_BLOB)
+        return answer({"id": (await node.add_blob(data)).hex(), "size": len(data)})
+
+    async def get_blob(request: Request) -> Response:
+        id = content_id_of(request.path_params["id"], "the blob's id")
+        return Response(await node.get_blob(id), media_type="application/octet-stream")
+
+    return [
+        Route("/v1/status", status),
+        Route("/v1/settle", settle, methods=["POST"]),
+        Route("/v1/connect", connect, methods=["POST"]),
+        Route("/v1/events", events),
+        Route("/v1/blobs", add_blob, methods=["POST"]),
+        Route("/v1/blobs/{id}", get_blob),
+    ]

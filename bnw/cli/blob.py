@@ -1,0 +1,55 @@
+"""Commands about blobs: add, get."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from bnw.cli.files import read_file, write_file
+from bnw.cli.session import Session, node_command
+from bnw.cli.units import size_text
+from bnw.wire.limits import MAX_BLOB
+
+
+@click.group()
+def blob() -> None:
+    """Keep and fetch blobs by content id."""
+
+
+@blob.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@node_command
+def add(session: Session, files: tuple[Path, ...]) -> None:
+    """Keep FILES, each of at most 16 MiB, and print their content ids. The node serves them to whoever asks.
+
+    \b
+    Example: bnw blob add input.schema.json output.schema.json
+    """
+    with session.node() as client:
+        added = [{"file": str(path), **client.post_bytes("/v1/blobs", read_file(path, MAX_BLOB))} for path in files]
+    session.show({"blobs": added}, lambda: [f"{entry['id']}  {entry['file']}" for entry in added])
+
+
+@blob.command()
+@click.argument("id")
+@click.option("--output", type=click.Path(path_type=Path), help="A file to write to, instead of standard output.")
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+@node_command
+def get(session: Session, id: str, output: Path | None, force: bool) -> None:
+    """Fetch the blob with content id ID from this node or any connected peer.
+
+    \b
+    Example: bnw blob get 0aa1... --output input.schema.json
+    """
+    if session.as_json and output is None:
+        raise click.UsageError("--json needs --output, for the blob itself goes to standard output otherwise")
+    with session.node(settled=True) as client:
+        data = client.get_bytes(f"/v1/blobs/{id}")
+    if output is None:
+        sys.stdout.buffer.write(data)
+        return
+    write_file(output, data, force=force)
+    value = {"id": id, "size": len(data), "file": str(output)}
+    session.show(value, lambda: [f"{output}: {size_text(len(data))}"])

@@ -1,0 +1,165 @@
+"""Commands about the node itself: init, run, status, peers, id."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from bnw.cli.session import Session, node_command
+from bnw.cli.units import moment_text, size_text
+from bnw.wire.errors import InvalidError, LocalError
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+@click.command()
+@click.option("--protect", is_flag=True, help="Ask for a passphrase to protect the keys with.")
+@click.option("--peer", "peers", multiple=True, metavar="ADDRESS", help="A node to stay connected to.")
+@click.option("--listen", multiple=True, metavar="ADDRESS", help="Where to be reached; loopback if left out.")
+@click.option("--network", default="main", show_default=True, help="The network whose catalog to share.")
+@node_command
+def init(session: Session, protect: bool, peers: tuple[str, ...], listen: tuple[str, ...], network: str) -> None:
+    """Make a home with new keys. Touches nothing that is there already.
+
+    \b
+    Example: bnw init --peer /ip4/192.0.2.7/tcp/4001/p2p/12D3KooW...
+    """
+    from bnw.identity.keys import did_key
+    from bnw.node.configuration import LISTEN_HERE, Configuration
+    from bnw.node.opening import initialise_home
+
+    try:
+        configuration = Configuration(network=network, peers=peers, listen=listen or LISTEN_HERE)
+    except InvalidError as error:
+        raise error.at("options") from None
+    passphrase = session.passphrase()
+    if protect and passphrase is None:
+        passphrase = click.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
+    keystore = initialise_home(session.home, passphrase=passphrase, configuration=configuration)
+    identity = did_key(keystore.signing_key.identity)
+    value = {"home": str(session.home.path), "identity": identity, "protected": passphrase is not None}
+    protection = (
+        "protected by the passphrase" if passphrase is not None else "no passphrase protects them (see --protect)"
+    )
+    session.show(
+        value,
+        lambda: [f"identity  {identity}", f"home      {session.home.path}", f"keys      {protection}"],
+    )
+
+
+@click.command()
+@click.option("--peer", "peers", multiple=True, metavar="ADDRESS", help="One more node to stay connected to.")
+@click.option("--listen", multiple=True, metavar="ADDRESS", help="Where to be reached, instead of the configuration.")
+@click.option("--log", type=click.Choice(LOG_LEVELS), default="warning", show_default=True, help="What to log.")
+@click.option("--while-stdin-is-open", is_flag=True, hidden=True)
+@node_command
+def run(session: Session, peers: tuple[str, ...], listen: tuple[str, ...], log: str, while_stdin_is_open: bool) -> None:
+    """Run the node until it is interrupted.
+
+    \b
+    Example: bnw run --listen /ip4/0.0.0.0/tcp/4001
+    """
+    import logging
+
+    from bnw.cli.running import run_node
+    from bnw.node.configuration import load_configuration
+
+    session.require_home()
+    logging.basicConfig(stream=sys.stderr, level=log.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configuration = load_configuration(session.home.configuration)
+    try:
+        configuration = replace(
+            configuration, peers=(*configuration.peers, *peers), listen=listen or configuration.listen
+        )
+    except InvalidError as error:
+        raise error.at("options") from None
+    run_node(session, configuration, session.passphrase_for_keystore(), while_stdin_is_open=while_stdin_is_open)
+
+
+@click.command()
+@node_command
+def status(session: Session) -> None:
+    """Show the running node's state.
+
+    \b
+    Example: bnw status --json
+    """
+    from bnw.cli.tables import facts
+
+    with session.running_node() as client:
+        value = client.get("/v1/status")
+    session.show(value, lambda: facts(_status_facts(value)))
+
+
+def _status_facts(value: dict[str, Any]) -> list[tuple[str, str]]:
+    pairs = [("identity", value["identity"]), ("network", value["network"])]
+    pairs += [("address", address) for address in value["addresses"]]
+    pairs.append(("peers", f"{len(value['peers'])} connected"))
+    pairs += [("unreachable", f"{address}: {cause}") for address, cause in value["unreachable"].items()]
+    return [
+        *pairs,
+        ("catalog", f"{value['catalog_objects']:,} objects"),
+        ("objects", f"{value['objects']:,} ({size_text(value['object_bytes'])})"),
+        ("blobs", f"{value['blobs']:,} ({size_text(value['blob_bytes'])})"),
+        ("providing", f"{len(value['providing'])} capabilities"),
+        ("since", moment_text(value["started"])),
+    ]
+
+
+@click.command()
+@click.option("--connect", metavar="ADDRESS", help="Connect to a peer first, for as long as the node runs.")
+@node_command
+def peers(session: Session, connect: str | None) -> None:
+    """List the peers that the running node is connected to.
+
+    \b
+    Example: bnw peers
+    """
+    from bnw.cli.tables import table
+
+    with session.running_node() as client:
+        if connect is not None:
+            client.post("/v1/connect", {"address": connect})
+        value = client.get("/v1/status")
+    found = {"peers": value["peers"], "unreachable": value["unreachable"]}
+
+    def lines() -> list[str]:
+        rows = [
+            (peer["peer"], "they dialled" if peer["inbound"] else "we dialled", " ".join(peer["addresses"]))
+            for peer in value["peers"]
+        ]
+        missing = [f"not connected: {address}: {cause}" for address, cause in value["unreachable"].items()]
+        return [*(table(["PEER", "BY", "ADDRESSES"], rows) if rows else ["no peers"]), *missing]
+
+    session.show(found, lines)
+
+
+@click.command(name="id")
+@node_command
+def id_(session: Session) -> None:
+    """Print this home's identity, which others name in policies.
+
+    \b
+    Example: bnw id
+    """
+    identity = _identity(session)
+    session.show({"identity": identity}, lambda: [identity])
+
+
+def _identity(session: Session) -> str:
+    """From the running node, which has the keys open, or else from the keystore."""
+    try:
+        with session.running_node() as client:
+            identity: str = client.get("/v1/status")["identity"]
+            return identity
+    except LocalError as error:
+        if error.code != "no-node":
+            raise
+    from bnw.identity.keys import did_key
+    from bnw.identity.keystore import load_keystore
+
+    keystore = load_keystore(session.home.keystore, passphrase=session.passphrase_for_keystore())
+    return did_key(keystore.signing_key.identity)
