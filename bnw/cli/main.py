@@ -8,6 +8,7 @@ import bnw
 from bnw.cli.blob import blob
 from bnw.cli.calls import invoke, provide
 from bnw.cli.catalog import catalog, catalog_inspect, publish, withdraw
+from bnw.cli.demo.command import demo
 from bnw.cli.node import id_, init, peers, run, status
 
 
@@ -26,5 +27,19 @@ def main() -> None:
     """
 
 
-for command in (init, run, status, peers, id_, publish, withdraw, catalog, catalog_inspect, provide, invoke, blob):
+for command in (
+    init,
+    run,
+    status,
+    peers,
+    id_,
+    publish,
+    withdraw,
+    catalog,
+    catalog_inspect,
+    provide,
+    invoke,
+    blob,
+    demo,
+):
     main.add_command(command)

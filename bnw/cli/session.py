@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -133,7 +134,11 @@ def node_command(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def reporting(as_json: bool) -> Iterator[None]:
-    """End the process with an error's message and exit status."""
+    """End the process with an error's message and exit status.
+
+    SIGTERM ends it by an exception too, so that what the command started and made is taken away.
+    """
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         yield
     except BnwError as error:

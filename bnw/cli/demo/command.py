@@ -1,0 +1,109 @@
+"""The command `bnw demo`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bnw.cli.session import Session, node_command
+from bnw.cli.units import size_text
+from bnw.wire.errors import ExitStatus, LocalError
+
+if TYPE_CHECKING:
+    from bnw.cli.demo.scene import Outcome
+
+
+@click.command(short_help="Watch three nodes publish, find and privately call a capability.")
+@click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the three homes in this directory.")
+@node_command
+def demo(session: Session, keep: Path | None) -> None:
+    """Run three real nodes on this machine. One publishes and provides a price lookup, one only carries, one finds and
+    calls it. Ends by searching all that the carrier keeps for question and answer. Uses no home of yours.
+
+    \b
+    Example: bnw demo --keep /tmp/bnw-demo
+    """
+    from bnw.cli.demo.example import find_example
+    from bnw.cli.demo.scene import play
+
+    example = find_example()
+    with _place(keep) as name:
+        outcome = play(Path(name), example, _teller(session))
+    searched = outcome.searches[-1]
+    output = outcome.result.get("output")
+    value = {
+        "ok": outcome.ok,
+        "manifest_id": outcome.manifest_id,
+        "invocation_id": outcome.result["invocation_id"],
+        "receipt_id": outcome.result["receipt_id"],
+        "status": outcome.result["status"],
+        "code": outcome.result["code"],
+        "output": output,
+        "receipt_verified": outcome.result["receipt_verified"],
+        "carrier_saw_plaintext": outcome.carrier_saw_plaintext,
+        "searched_files": searched.files,
+        "searched_bytes": searched.size,
+        "seconds": round(outcome.seconds, 2),
+    }
+    session.show(value, lambda: _ending(outcome, keep))
+    if not outcome.ok:
+        sys.exit(int(ExitStatus.REFUSED))
+
+
+def _place(keep: Path | None) -> tempfile.TemporaryDirectory[str] | nullcontext[str]:
+    if keep is None:
+        return tempfile.TemporaryDirectory(prefix="bnw-demo-")
+    try:
+        keep.mkdir(mode=0o700, parents=True, exist_ok=True)
+        used = any(keep.iterdir())
+    except OSError as error:
+        raise LocalError("keep", error.strerror or str(error), place=str(keep), exit_status=ExitStatus.USAGE) from None
+    if used:
+        cure = "name a directory that is empty or does not exist yet"
+        raise LocalError("keep", "is not empty", place=str(keep), cure=cure, exit_status=ExitStatus.USAGE)
+    return nullcontext(str(keep.resolve()))
+
+
+def _teller(session: Session) -> Callable[[str], None]:
+    count = 0
+
+    def tell(text: str) -> None:
+        nonlocal count
+        count += 1
+        session.note(f"{count:>2}. {text}")
+
+    return tell
+
+
+def _ending(outcome: Outcome, keep: Path | None) -> list[str]:
+    result, output, searched = outcome.result, outcome.result.get("output"), outcome.searches[-1]
+    lines = [""]
+    if isinstance(output, dict):
+        price = f"{output['close']} {output['currency']}"
+        lines.append(
+            f"answer    {output['symbol']} closed at {price} in {output['month']} (source: {output['source']})"
+        )
+    else:
+        lines.append(f"answer    none: {result['status']} [{result['code']}]")
+    lines.append(f"receipt   {result['receipt_id']}, signed by {result['provider']}, verified")
+    where = f"{searched.files} files, {size_text(searched.size)}"
+    if outcome.carrier_saw_plaintext:
+        lines.append(f"carrier   HOLDS PLAINTEXT, in {', '.join(str(path) for path in searched.found)}")
+    elif not outcome.control_found:
+        lines.append(
+            f"carrier   the search found not even the capability's public name ({where}), so it proves nothing"
+        )
+    else:
+        lines.append(
+            f"carrier   holds the capability's public name, but neither question nor answer ({where} searched)"
+        )
+    if keep is not None:
+        lines.append(f"homes     {keep}")
+    lines.append(f"{'done' if outcome.ok else 'FAILED'} in {outcome.seconds:.1f} s")
+    return lines
