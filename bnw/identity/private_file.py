@@ -1,7 +1,9 @@
 """Files that only their owner may read, and that are replaced whole or not at all.
 
 A write goes to a temporary file beside the target, is flushed to the disk, and then takes the target's name; a reader
-or a crash sees the old bytes or the new ones, never a mixture.
+or a crash sees the old bytes or the new ones, never a mixture. The old bytes, once nothing names them, are overwritten
+where they were, so that a secret which left the file is gone from the disk too. That holds for file systems that write
+in place (ext4, XFS, UFS); copy-on-write file systems, snapshots and flash memory may keep what they had.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ import contextlib
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from bnw.wire.errors import ExitStatus, LocalError
 
 PRIVATE_MODE = 0o600
+WIPE_SIZE = 64 * 1024
 
 
 def write_private_file(path: Path, data: bytes) -> None:
@@ -29,12 +33,14 @@ def write_private_file(path: Path, data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-                temporary.replace(path)
+                with _previous(path) as previous:
+                    temporary.replace(path)
+                    sync_directory(path.parent)
+                    _overwrite(previous)
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
                     temporary.unlink()
                 raise
-        sync_directory(path.parent)
     except OSError as error:
         raise LocalError(
             "write-failed",
@@ -58,6 +64,33 @@ def _open_alone(temporary: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _previous(path: Path) -> Iterator[int | None]:
+    """What is at `path` now, open for writing; None if there is nothing, or nothing of ours."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _overwrite(descriptor: int | None) -> None:
+    """Fill a file that has lost its last name with zeros. One that has another name is somebody's backup."""
+    if descriptor is None:
+        return
+    status = os.fstat(descriptor)
+    if status.st_nlink > 0 or not stat.S_ISREG(status.st_mode):
+        return
+    left = status.st_size
+    while left:
+        left -= os.write(descriptor, bytes(min(left, WIPE_SIZE)))
+    os.fsync(descriptor)
 
 
 def read_private_file(path: Path, *, max_size: int) -> bytes:
