@@ -92,7 +92,10 @@ def raw_schema(directory: Path, objects: Sequence[SignedObject]) -> float:
             " VALUES (?, ?, ?, NULL, 0, ?, ?, x'', ?)",
             [(obj.id, obj.kind, obj.signer, obj.body.expires, len(obj.data), obj.data) for obj in batch],
         )
-        connection.executemany("INSERT INTO members VALUES (x'', ?, ?)", [(obj.id, obj.body.expires) for obj in batch])
+        connection.executemany(
+            "INSERT INTO members VALUES (x'', ?, ?, ?)",
+            [(obj.id, obj.body.created, obj.body.expires) for obj in batch],
+        )
         connection.execute("COMMIT")
     rate = len(objects) / (time.perf_counter() - begin)
     connection.close()

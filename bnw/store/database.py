@@ -18,7 +18,7 @@ from bnw.wire.errors import LocalError
 DATABASE_NAME = "index.sqlite"
 APPLICATION_ID = 0x424E5701
 """`BNW` and 1 in SQLite's header, by which `file` and BNW know the file."""
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _BUSY_TIMEOUT = 5000
 _WRITER_CACHE = 32 * 1024
@@ -50,6 +50,7 @@ _SCHEMA = (
     """CREATE TABLE members (
         scope BLOB NOT NULL,
         id BLOB NOT NULL,
+        created INTEGER NOT NULL,
         expires INTEGER NOT NULL,
         PRIMARY KEY (scope, id)
     ) STRICT, WITHOUT ROWID""",

@@ -11,10 +11,10 @@ call that is cancelled may have happened or not.) Values that break a limit or a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from bnw.identity.keys import IdentityId
 from bnw.objects.signed import SignedObject
@@ -59,6 +59,24 @@ class ScopeSummary:
 
     count: int
     fingerprint: bytes
+
+
+class ScopeItem(NamedTuple):
+    """An object of a scope in the order of reconciliation: by the time it says it was created, then by id."""
+
+    created: int
+    """The `created` field of the signed body, in milliseconds: only the signer chooses it, and it never changes."""
+    id: ContentId
+
+
+class ScopeChange(NamedTuple):
+    item: ScopeItem
+    added: bool
+    """False if it was removed: replaced, expired, or lost to a contradiction."""
+
+
+ScopeWatcher = Callable[[Sequence[ScopeChange]], None]
+"""Told of changes in a scope, in order. Must neither block nor raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +126,32 @@ class Store(Protocol):
         ...
 
     async def scope_summary(self, scope: str, *, now: int) -> ScopeSummary: ...
+
+    async def scope_items(
+        self, scope: str, *, now: int, after: ContentId | None = None, limit: int = 1024
+    ) -> list[ScopeItem]:
+        """Like `scope_ids`, with the time of each object; ascending by id, not by time."""
+        ...
+
+    async def expired_items(self, scope: str, *, now: int) -> list[ScopeItem]:
+        """What has expired in a scope and has not been removed yet; ascending by id."""
+        ...
+
+    async def scope_objects(self, scope: str, ids: Collection[ContentId], *, now: int) -> list[bytes]:
+        """The bytes of those of `ids` that are live in the scope, in the given order.
+
+        An id that is not in this very scope is passed over as if it were unknown, so that peers who may read one scope
+        cannot read another by id.
+        """
+        ...
+
+    def watch_scope(self, scope: str, watcher: ScopeWatcher) -> Callable[[], None]:
+        """Tell `watcher` of every change in the scope from now on; returns the function that ends it.
+
+        A change is told once it is durable, on the event loop, before the call that caused it returns. Expired objects
+        count as removed when `remove_expired` or a put removes them, not at the moment of expiry.
+        """
+        ...
 
     async def missing_objects(self, ids: Collection[ContentId]) -> list[ContentId]:
         """Those of `ids` that are neither here nor known to be superseded, in the given order."""

@@ -10,7 +10,7 @@ never lets other tasks run.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -18,10 +18,19 @@ from typing import Any
 from bnw.identity.keys import IdentityId
 from bnw.objects.rules import is_catalog_object, is_expired, sequence_of, slot_of
 from bnw.objects.signed import SignedObject
-from bnw.store.interface import PutOutcome, Quota, ScopeSummary, StoreStatistics
+from bnw.store.interface import (
+    PutOutcome,
+    Quota,
+    ScopeChange,
+    ScopeItem,
+    ScopeSummary,
+    ScopeWatcher,
+    StoreStatistics,
+)
 from bnw.store.limits import check_blob_size, check_record_size, check_unexpired
 from bnw.store.placement import Held, Usage, put_object
 from bnw.store.scopes import id_sum, scope_key, scope_keys_of, summary
+from bnw.store.watching import KeyedChange, ScopeWatchers
 from bnw.wire.content_id import ContentId, content_id
 
 
@@ -31,13 +40,16 @@ class MemoryStore:
     def __init__(self, quota: Quota | None = None) -> None:
         self._quota = quota or Quota()
         self._index = _MemoryIndex()
+        self._watchers = ScopeWatchers()
         self._blobs: dict[ContentId, bytes] = {}
         self._blob_bytes = 0
         self._records: dict[str, dict[bytes, bytes]] = {}
 
     async def put_objects(self, objects: Sequence[SignedObject], *, now: int) -> list[PutOutcome]:
         check_unexpired(objects, now)
-        return [put_object(self._index, obj, now=now, quota=self._quota) for obj in objects]
+        outcomes = [put_object(self._index, obj, now=now, quota=self._quota) for obj in objects]
+        self._tell()
+        return outcomes
 
     async def get_object(self, id: ContentId) -> SignedObject | None:
         return self._index.find(id)
@@ -71,6 +83,28 @@ class MemoryStore:
         count, total = self._index.totals.get(key, (0, 0))
         return summary(count, total, [row[-1] for row in self._index.by_scope_expiry.expired((key,), now)])
 
+    async def scope_items(
+        self, scope: str, *, now: int, after: ContentId | None = None, limit: int = 1024
+    ) -> list[ScopeItem]:
+        ids = await self.scope_ids(scope, now=now, after=after, limit=limit)
+        return [_item(self._index.objects[id]) for id in ids]
+
+    async def expired_items(self, scope: str, *, now: int) -> list[ScopeItem]:
+        expired = self._index.by_scope_expiry.expired((scope_key(scope),), now)
+        return sorted((_item(self._index.objects[row[-1]]) for row in expired), key=lambda item: item.id)
+
+    async def scope_objects(self, scope: str, ids: Collection[ContentId], *, now: int) -> list[bytes]:
+        key = scope_key(scope)
+        found = (obj for id in ids if (obj := self._index.objects.get(id)) is not None)
+        return [obj.data for obj in found if key in scope_keys_of(obj.body) and not is_expired(obj.body, now)]
+
+    def watch_scope(self, scope: str, watcher: ScopeWatcher) -> Callable[[], None]:
+        return self._watchers.watch(scope, watcher)
+
+    def _tell(self) -> None:
+        changes, self._index.changes = self._index.changes, []
+        self._watchers.tell(changes)
+
     async def missing_objects(self, ids: Collection[ContentId]) -> list[ContentId]:
         index = self._index
         return [id for id in ids if not index.is_known(id) and not index.is_superseded(id)]
@@ -81,7 +115,9 @@ class MemoryStore:
         return pairs[:limit]
 
     async def remove_expired(self, *, now: int) -> int:
-        return self._index.remove_expired(now)
+        removed = self._index.remove_expired(now)
+        self._tell()
+        return removed
 
     async def put_blob(self, data: bytes) -> ContentId:
         check_blob_size(data)
@@ -128,8 +164,20 @@ class MemoryStore:
         await self.put_record(table, key, value)
         return outcomes
 
+    def all_bytes(self) -> Iterator[bytes]:
+        """Every byte string that is kept, whatever for: what somebody who searches the whole disk would find."""
+        yield from self._blobs.values()
+        yield from self._index.all_bytes()
+        for table in self._records.values():
+            yield from table.keys()
+            yield from table.values()
+
     async def statistics(self) -> StoreStatistics:
         return StoreStatistics(len(self._index.objects), self._index.object_bytes, len(self._blobs), self._blob_bytes)
+
+
+def _item(obj: SignedObject) -> ScopeItem:
+    return ScopeItem(obj.body.created, obj.id)
 
 
 class _SortedRows:
@@ -178,6 +226,8 @@ class _MemoryIndex:
     def __init__(self) -> None:
         self.objects: dict[ContentId, SignedObject] = {}
         self.object_bytes = 0
+        self.changes: list[KeyedChange] = []
+        """Changes in scopes that nobody has been told of."""
         self.slots: dict[bytes, SignedObject] = {}
         self.totals: dict[bytes, tuple[int, int]] = {}
         """Per scope: how many objects, and the sum of their ids."""
@@ -197,6 +247,10 @@ class _MemoryIndex:
 
     def find(self, id: ContentId) -> SignedObject | None:
         return self.objects.get(id) or self._proof_objects.get(id)
+
+    def all_bytes(self) -> Iterator[bytes]:
+        for obj in (*self.objects.values(), *self._proof_objects.values()):
+            yield obj.data
 
     def is_known(self, id: ContentId) -> bool:
         return id in self.objects or id in self._proof_objects
@@ -242,7 +296,9 @@ class _MemoryIndex:
         size = change * len(obj.data)
         self.object_bytes += size
         number = change * id_sum((obj.id,))
+        told = ScopeChange(_item(obj), added=change > 0)
         for scope in scope_keys_of(obj.body):
+            self.changes.append((scope, told))
             count, total = self.totals.pop(scope, (0, 0))
             if count + change:
                 self.totals[scope] = (count + change, total + number)

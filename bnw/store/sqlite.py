@@ -23,7 +23,7 @@ from bnw.objects.signed import SignedObject
 from bnw.store.blob_files import BLOBS_NAME, PRIVATE_DIRECTORY_MODE, BlobFiles
 from bnw.store.database import DATABASE_NAME, open_reader, open_writer
 from bnw.store.faults import closed, translated
-from bnw.store.interface import PutOutcome, Quota, ScopeSummary, StoreStatistics
+from bnw.store.interface import PutOutcome, Quota, ScopeItem, ScopeSummary, ScopeWatcher, StoreStatistics
 from bnw.store.limits import (
     BLOB_THREADS,
     INLINE_BLOB,
@@ -121,6 +121,23 @@ class SqliteStore:
     async def scope_summary(self, scope: str, *, now: int) -> ScopeSummary:
         key = scope_key(scope)
         return await self._readers.read(lambda ask: ask.scope_summary(key, now))
+
+    async def scope_items(
+        self, scope: str, *, now: int, after: ContentId | None = None, limit: int = 1024
+    ) -> list[ScopeItem]:
+        key = scope_key(scope)
+        return await self._readers.read(lambda ask: ask.scope_items(key, now, after, limit))
+
+    async def expired_items(self, scope: str, *, now: int) -> list[ScopeItem]:
+        key = scope_key(scope)
+        return await self._readers.read(lambda ask: ask.expired_items(key, now))
+
+    async def scope_objects(self, scope: str, ids: Collection[ContentId], *, now: int) -> list[bytes]:
+        key = scope_key(scope)
+        return await self._readers.read(lambda ask: ask.scope_objects(key, ids, now))
+
+    def watch_scope(self, scope: str, watcher: ScopeWatcher) -> Callable[[], None]:
+        return self._writer.watchers.watch(scope, watcher)
 
     async def missing_objects(self, ids: Collection[ContentId]) -> list[ContentId]:
         return await self._readers.read(lambda ask: ask.missing_objects(ids))

@@ -15,10 +15,11 @@ from bnw.identity.keys import IDENTITY_ID_SIZE, IdentityId
 from bnw.objects.rules import is_catalog_object, recipients_of, sequence_of
 from bnw.objects.signed import SignedObject
 from bnw.store.faults import damaged_database
-from bnw.store.interface import PutOutcome, Quota
+from bnw.store.interface import PutOutcome, Quota, ScopeChange, ScopeItem
 from bnw.store.limits import MAX_REMOVED_AT_ONCE
 from bnw.store.placement import Held, Usage, put_object
 from bnw.store.scopes import CATALOG_KEY, id_sum, reduce_sum
+from bnw.store.watching import KeyedChange
 from bnw.wire.content_id import ContentId
 
 
@@ -30,6 +31,8 @@ class SqliteIndex:
         self._path = path
         self._usage: dict[IdentityId, Usage] = {}
         self._totals: dict[bytes, tuple[int, int]] = {}
+        self.changes: list[KeyedChange] = []
+        """Changes in scopes, for those who watch them once the transaction is committed."""
 
     def flush(self) -> None:
         """Write the totals that changed."""
@@ -100,7 +103,8 @@ class SqliteIndex:
             ),
         )
         for scope in _scopes(recipients):
-            self._execute("INSERT INTO members VALUES (?, ?, ?)", (scope, obj.id, body.expires))
+            self._execute("INSERT INTO members VALUES (?, ?, ?, ?)", (scope, obj.id, body.created, body.expires))
+            self.changes.append((scope, ScopeChange(ScopeItem(body.created, obj.id), added=True)))
             self._add_to_scope(scope, 1, id_sum((obj.id,)))
         if is_catalog_object(body):
             self._add_usage(obj.signer, 1, len(obj.data))
@@ -110,7 +114,9 @@ class SqliteIndex:
         self._execute("DELETE FROM objects WHERE id = ?", (id,))
         recipients = [joined[at : at + IDENTITY_ID_SIZE] for at in range(0, len(joined), IDENTITY_ID_SIZE)]
         for scope in _scopes(recipients):
-            self._execute("DELETE FROM members WHERE scope = ? AND id = ?", (scope, id))
+            delete = "DELETE FROM members WHERE scope = ? AND id = ? RETURNING created"
+            for (created,) in self._execute(delete, (scope, id)).fetchall():
+                self.changes.append((scope, ScopeChange(ScopeItem(created, id), added=False)))
             self._add_to_scope(scope, -1, -id_sum((id,)))
         if not recipients:
             self._add_usage(signer, -1, -size)

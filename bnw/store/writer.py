@@ -24,6 +24,7 @@ import anyio.to_thread
 from bnw.store.faults import closed, from_sqlite
 from bnw.store.limits import MAX_BATCH_BYTES, MAX_BATCH_WRITES, MAX_WAITING_WRITES
 from bnw.store.sqlite_index import SqliteIndex
+from bnw.store.watching import KeyedChange, ScopeWatchers
 
 T = TypeVar("T")
 WriteFunction = Callable[[SqliteIndex, sqlite3.Connection], T]
@@ -52,6 +53,9 @@ class GroupCommitWriter:
         self._changed = anyio.Event()
         self._stopping = False
         self._stopped = anyio.Event()
+        self._committed: list[KeyedChange] = []
+        self.watchers = ScopeWatchers()
+        """Told of what has been committed, before the callers whose writes it was."""
         self.transactions = 0
         """How many transactions have been tried so far."""
 
@@ -109,6 +113,8 @@ class GroupCommitWriter:
             size += batch[-1].size
         try:
             await anyio.to_thread.run_sync(self._commit, batch, limiter=self._thread)
+            committed, self._committed = self._committed, []
+            self.watchers.tell(committed)
         except BaseException:
             for write in batch:
                 write.error = closed(self._path)
@@ -139,6 +145,7 @@ class GroupCommitWriter:
                 write.result = write.function(index, connection)
             index.flush()
             connection.execute("COMMIT")
+            self._committed += index.changes
         except Exception as error:  # noqa: BLE001 - whatever it is, the callers get it, and the writer goes on
             self._roll_back()
             return from_sqlite(error, self._path) if isinstance(error, sqlite3.Error) else error

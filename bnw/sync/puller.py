@@ -1,128 +1,171 @@
-"""Pulls from one peer what it has in a scope and we lack."""
+"""Pulls from one peer what it has in a scope and we lack: first compare, then ask for what is missing.
+
+What a peer can make us do in one pull is bounded by the limits in `bnw.sync.protocol`, whatever it answers.
+"""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from bnw.objects.admission import Blame, blame_for, check_catalog_object
-from bnw.objects.message import read_message
-from bnw.objects.rules import CATALOG
-from bnw.objects.signed import SignedObject
-from bnw.store.interface import PutOutcome, Store
+import anyio
+
+from bnw.store.interface import Store
+from bnw.sync.bounded import Claims
+from bnw.sync.checking import Verify
+from bnw.sync.fetch import Avoided, Fetched, Fetcher, OnNews
+from bnw.sync.negentropy.reconciler import Initiator
 from bnw.sync.protocol import (
-    MAX_IDS_WANTED,
-    MAX_PAGES,
+    MAX_NEGENTROPY,
+    MAX_WANTED,
+    SESSION_TIMEOUT,
     SYNC_PROTOCOL,
+    VERSION,
     SyncHint,
-    SyncIds,
-    SyncNext,
-    SyncObjects,
-    SyncOpen,
     SyncRefused,
-    SyncSame,
-    SyncWant,
 )
+from bnw.sync.scope_index import ScopeIndex
+from bnw.sync.session import PeerRefused, PullSession, too_slow
+from bnw.sync.wants import WantList
 from bnw.transport.interface import PeerId, Transport
 from bnw.transport.message_stream import MessageStream
 from bnw.wire.content_id import ContentId
 from bnw.wire.environment import Environment
 from bnw.wire.errors import InvalidError, RemoteError
 
-logger = logging.getLogger(__name__)
+MAX_LEFT_ASKED: Final = MAX_WANTED // 2
+"""Ids left by earlier pulls that one pull asks for before it compares, so that room is left for what it finds."""
 
-TAKEN_IN = frozenset({PutOutcome.ADDED, PutOutcome.EQUIVOCATION})
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PullReport:
     """What one pull brought."""
 
-    news: tuple[SignedObject, ...] = ()
-    refused: str | None = None
-    same: bool = False
+    rounds: int = 0
+    asked: int = 0
+    """Ids that were to be asked for."""
+    news: int = 0
+    """Objects that the store took in."""
+    is_complete: bool = False
+    """Whether everything has been compared and asked for; otherwise a limit was reached, and there is more to pull."""
+    refused: SyncRefused | None = None
 
 
 class Puller:
-    def __init__(self, transport: Transport, store: Store, environment: Environment) -> None:
+    """Pulls one scope from any peers. `on_news` is told of everything new as soon as it is stored."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        store: Store,
+        environment: Environment,
+        index: ScopeIndex,
+        *,
+        verify: Verify,
+        on_news: OnNews,
+    ) -> None:
         self._transport = transport
-        self._store = store
         self._environment = environment
+        self._index = index
+        self._avoided = Avoided()
+        self._fetcher = Fetcher(store, environment, self._avoided, verify=verify, on_news=on_news)
+        self._wants = WantList(store, index.scope)
+        self._pulling: Claims[ContentId] = Claims()
+        """Ids that pulls under way want."""
 
     async def pull(self, peer: PeerId) -> PullReport:
-        """Pull the catalog from `peer`. What arrived before a failure is kept. Raises `RemoteError`."""
+        """Pull from `peer`. What arrived before a failure is kept and has been told.
+
+        Raises `RemoteError` (`sync-slow`, `sync-endless`, those of the stream, and the code of whatever is wrong with
+        what the peer sent) and `LocalError`.
+        """
         stream = await self._transport.open_stream(peer, SYNC_PROTOCOL)
         async with MessageStream(stream) as messages:
             try:
-                return await self._pull(messages)
+                with anyio.fail_after(SESSION_TIMEOUT):
+                    return await self._pull(PullSession(messages, self._index.scope))
+            except TimeoutError:
+                raise too_slow(peer, f"a pull took more than {SESSION_TIMEOUT:g} s") from None
             except InvalidError as error:
                 raise error.from_peer(peer) from error
 
     async def hint(self, peer: PeerId) -> None:
-        """Tell `peer` that our catalog has changed. Raises `RemoteError`."""
-        summary = await self._store.scope_summary(CATALOG, now=self._environment.now_ms())
+        """Tell `peer` that our side of the scope has changed. Raises `RemoteError`, `LocalError`."""
+        summary = await self._index.summary(self._environment.now_ms())
         stream = await self._transport.open_stream(peer, SYNC_PROTOCOL)
         async with MessageStream(stream) as messages:
-            await messages.send(SyncHint(summary.count, summary.fingerprint, CATALOG).to_wire())
+            await messages.send(SyncHint(summary.count, summary.fingerprint, self._index.scope, VERSION).to_wire())
 
-    async def _pull(self, messages: MessageStream) -> PullReport:
-        summary = await self._store.scope_summary(CATALOG, now=self._environment.now_ms())
-        await messages.send(SyncOpen(summary.count, summary.fingerprint, CATALOG).to_wire())
-        answer = read_message(await messages.receive(), SyncIds, SyncSame, SyncRefused)
-        if isinstance(answer, SyncRefused):
-            return PullReport(refused=answer.code)
-        if isinstance(answer, SyncSame):
-            return PullReport(same=True)
-        assert isinstance(answer, SyncIds)
-        news: list[SignedObject] = []
-        last: ContentId | None = None
-        for _ in range(MAX_PAGES):
-            # Ids rise from page to page, so a peer cannot keep us busy by offering the same ones for ever.
-            if answer.ids and last is not None and answer.ids[0] <= last:
-                raise InvalidError("sync-order", "a page of ids does not follow the one before", place="ids.ids[0]")
-            missing = await self._store.missing_objects(answer.ids)
-            for start in range(0, len(missing), MAX_IDS_WANTED):
-                news += await self._take(messages, missing[start : start + MAX_IDS_WANTED])
-            if not answer.more:
-                break
-            if not answer.ids:
-                raise InvalidError("sync-order", "an empty page of ids says that more follow", place="ids.more")
-            last = answer.ids[-1]
-            await messages.send(SyncNext().to_wire())
-            answer = read_message(await messages.receive(), SyncIds)
-        return PullReport(news=tuple(news))
-
-    async def _take(self, messages: MessageStream, wanted: Sequence[ContentId]) -> list[SignedObject]:
-        await messages.send(SyncWant(tuple(wanted)).to_wire())
-        news: list[SignedObject] = []
-        open_ids = set(wanted)
-        while True:
-            batch = read_message(await messages.receive(), SyncObjects)
-            news += await self._take_in(messages.peer, batch.objects, open_ids)
-            if not batch.more:
-                return news
-            if not batch.objects:
-                raise InvalidError("sync-order", "an empty batch says that more follow", place="objects.more")
-
-    async def _take_in(self, peer: PeerId, batch: Sequence[bytes], open_ids: set[ContentId]) -> list[SignedObject]:
-        """Check and store a batch. One bad object does not cost us the good ones beside it."""
+    async def _pull(self, session: PullSession) -> PullReport:
         now = self._environment.now_ms()
-        good: list[SignedObject] = []
-        fault: RemoteError | None = None
-        for data in batch:
-            try:
-                unverified = check_catalog_object(data, now)
-                if unverified.id not in open_ids:
-                    raise InvalidError("sync-unasked", "an object that was not asked for", place=unverified.id.hex())
-                open_ids.discard(unverified.id)
-                good.append(unverified.verify())
-            except InvalidError as error:
-                if blame_for(error) is Blame.SENDER:
-                    fault = error.from_peer(peer)
-                    break
-                logger.info("sync with %s: %s", peer, error)
-        outcomes = await self._store.put_objects(good, now=now) if good else []
-        if fault is not None:
-            raise fault
-        return [obj for obj, outcome in zip(good, outcomes, strict=True) if outcome in TAKEN_IN]
+        await self._wants.load(now)
+        items = await self._index.at(now)
+        initiator = Initiator(items, frame_limit=MAX_NEGENTROPY, max_message=MAX_NEGENTROPY)
+        report = PullReport()
+        try:
+            answer = await session.exchange(initiator.start())
+            left = [id for id in self._wants.ids(now) if id not in self._pulling]
+            left = self._worth_asking(session.peer, left)[:MAX_LEFT_ASKED]
+            if left and await self._fetch_left(session, left, report):
+                # What has come meanwhile need not be compared.
+                answer = await session.exchange(initiator.start())
+            needed, is_compared = await self._compare(session, initiator, answer, MAX_WANTED - report.asked)
+            is_asked = not needed or await self._fetch_needed(session, needed, report)
+            report.is_complete = is_compared and is_asked
+        except PeerRefused as error:
+            report.refused = error.refused
+        report.rounds = session.rounds
+        if not report.is_complete and report.refused is None and not report.news:
+            raise RemoteError(
+                "sync-endless",
+                f"after {report.rounds} rounds there is no end and nothing new",
+                place=f"peer {session.peer}",
+            )
+        return report
+
+    async def _compare(
+        self, session: PullSession, initiator: Initiator, answer: bytes, limit: int
+    ) -> tuple[list[ContentId], bool]:
+        """Compare from an answer on; returns up to `limit` ids to ask for, and whether everything has been compared."""
+        needed: dict[ContentId, None] = {}
+        while True:
+            step = initiator.take(answer)
+            offered = [ContentId(id) for id in step.need]
+            needed.update(dict.fromkeys(self._worth_asking(session.peer, offered)))
+            if step.message is None or len(needed) >= limit or not session.may_compare:
+                return list(needed)[:limit], step.message is None and len(needed) <= limit
+            answer = await session.exchange(step.message)
+
+    async def _fetch_left(self, session: PullSession, ids: Sequence[ContentId], report: PullReport) -> bool:
+        """Ask for what an earlier pull has left, before comparing; returns whether anything came.
+
+        What does not come from here stays on the list, since another peer may have it.
+        """
+        fetched = await self._fetch(session, ids, report)
+        await self._wants.save(self._environment.now_ms())
+        return bool(fetched.arrived)
+
+    async def _fetch_needed(self, session: PullSession, ids: Sequence[ContentId], report: PullReport) -> bool:
+        """Ask for what this peer has just offered; returns whether all could be asked for."""
+        self._wants.add(ids, self._environment.now_ms())
+        await self._wants.save(self._environment.now_ms())
+        fetched = await self._fetch(session, ids, report)
+        self._wants.drop(fetched.withheld)
+        await self._wants.save(self._environment.now_ms())
+        return len(fetched.arrived) + len(fetched.withheld) == len(ids)
+
+    async def _fetch(self, session: PullSession, ids: Sequence[ContentId], report: PullReport) -> Fetched:
+        fetched = Fetched()
+        report.asked += len(ids)
+        self._pulling.claim(ids)
+        try:
+            await self._fetcher.fetch(session, ids, fetched)
+        finally:
+            self._pulling.release(ids)
+            self._wants.drop(fetched.arrived)
+            report.news += fetched.news
+        return fetched
+
+    def _worth_asking(self, peer: PeerId, ids: Sequence[ContentId]) -> list[ContentId]:
+        return self._avoided.worth_asking(peer, ids, self._environment.now_ms())

@@ -2,111 +2,192 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import anyio
 
-from bnw.objects.message import read_message
-from bnw.objects.rules import CATALOG
+from bnw.objects.message import Message, read_message
 from bnw.store.interface import ScopeSummary, Store
+from bnw.sync.negentropy.reconciler import Responder
 from bnw.sync.protocol import (
-    MAX_IDS_PER_PAGE,
+    MAX_NEGENTROPY,
     MAX_OBJECT_BYTES_PER_FRAME,
-    MAX_PAGES,
+    MAX_ROUNDS,
+    MAX_SESSION_BYTES,
+    MAX_WANTED,
+    MESSAGE_TIMEOUT,
     REFUSED_BUSY,
+    REFUSED_FRAME,
+    REFUSED_LIMIT,
     REFUSED_SCOPE,
+    REFUSED_VERSION,
+    SESSION_TIMEOUT,
     SYNC_PROTOCOL,
     SyncHint,
-    SyncIds,
-    SyncNext,
     SyncObjects,
     SyncOpen,
-    SyncRefused,
-    SyncSame,
+    SyncReconcile,
     SyncWant,
+    is_too_large,
+    refusal,
+    speaks_other_version,
 )
+from bnw.sync.scope_index import ScopeIndex
+from bnw.sync.session import too_slow
 from bnw.transport.interface import PeerId, Stream, Transport
 from bnw.transport.message_stream import MessageStream
+from bnw.wire.cbor import Value
 from bnw.wire.content_id import ContentId
 from bnw.wire.environment import Environment
-from bnw.wire.errors import InvalidError
+from bnw.wire.errors import InvalidError, RemoteError
+from bnw.wire.rate_limit import RateLimiter
 
-MAX_SERVED_AT_ONCE = 16
+MAX_SERVED_AT_ONCE: Final = 16
+MAX_SERVED_PER_PEER: Final = 2
+"""One that is going on, and one of a peer that has come back before the old one was found to be dead."""
+STREAMS_PER_SECOND: Final = 4.0
+STREAMS_AT_ONCE: Final = 40.0
+"""Pulls and hints of one peer; more are refused as `busy`."""
+READ_AT_ONCE: Final = 64
+"""Objects that are read from the store together: 4 MiB at most."""
 
-OnHint = Callable[[PeerId, ScopeSummary], None]
-"""Told that a peer has something new in the catalog, with its summary. Must not block."""
+OnHint = Callable[[PeerId, str, ScopeSummary], None]
+"""Told that a peer has something new in a scope that is served, with its summary. Must not block."""
+
+
+class _Refuse(Exception):
+    """This session is to be ended with a refusal."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class SyncServer:
-    def __init__(self, transport: Transport, store: Store, environment: Environment, *, on_hint: OnHint) -> None:
+    """Serves the scopes of `indexes`, by name, to every peer."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        store: Store,
+        environment: Environment,
+        indexes: Mapping[str, ScopeIndex],
+        *,
+        on_hint: OnHint,
+    ) -> None:
         self._store = store
         self._environment = environment
+        self._indexes = indexes
         self._on_hint = on_hint
-        self._slots = anyio.Semaphore(MAX_SERVED_AT_ONCE)
+        self._limiter = RateLimiter(rate=STREAMS_PER_SECOND, burst=STREAMS_AT_ONCE)
+        self._served: Counter[PeerId] = Counter()
         transport.serve(SYNC_PROTOCOL, self._serve)
 
     async def _serve(self, stream: Stream) -> None:
         messages = MessageStream(stream)
         try:
-            match read_message(await messages.receive(), SyncOpen, SyncHint):
-                case SyncHint(count=count, fingerprint=fingerprint, scope=scope):
-                    if scope == CATALOG:
-                        self._on_hint(stream.peer, ScopeSummary(count, fingerprint))
-                case SyncOpen(count=count, fingerprint=fingerprint, scope=scope):
-                    if scope == CATALOG:
-                        await self._serve_pull(messages, scope, ScopeSummary(count, fingerprint))
-                    else:
-                        await messages.send(SyncRefused(REFUSED_SCOPE).to_wire())
+            with anyio.fail_after(SESSION_TIMEOUT):
+                await self._serve_messages(messages)
+        except TimeoutError:
+            raise too_slow(stream.peer, f"a session took more than {SESSION_TIMEOUT:g} s") from None
+        except _Refuse as error:
+            await messages.send(refusal(error.code).to_wire())
         except InvalidError as error:
             raise error.from_peer(stream.peer) from error
 
-    async def _serve_pull(self, messages: MessageStream, scope: str, theirs: ScopeSummary) -> None:
-        try:
-            self._slots.acquire_nowait()
-        except anyio.WouldBlock:
-            await messages.send(SyncRefused(REFUSED_BUSY).to_wire())
+    async def _serve_messages(self, messages: MessageStream) -> None:
+        value = await _receive(messages)
+        # Only now, because a peer that is still sending when the stream is closed may never see why.
+        if not self._limiter.allows(messages.peer, anyio.current_time()):
+            raise _Refuse(REFUSED_BUSY)
+        if speaks_other_version(value):
+            raise _Refuse(REFUSED_VERSION)
+        first: Message = read_message(value, SyncOpen, SyncHint)
+        if isinstance(first, SyncHint):
+            if first.scope in self._indexes:
+                self._on_hint(messages.peer, first.scope, ScopeSummary(first.count, first.fingerprint))
             return
+        assert isinstance(first, SyncOpen)
+        index = self._indexes.get(first.scope)
+        if index is None:
+            raise _Refuse(REFUSED_SCOPE)
+        if self._served.total() >= MAX_SERVED_AT_ONCE or self._served[messages.peer] >= MAX_SERVED_PER_PEER:
+            raise _Refuse(REFUSED_BUSY)
+        self._served[messages.peer] += 1
         try:
-            await self._answer_pull(messages, scope, theirs)
+            await _Session(self._store, self._environment, index, messages).run(first.message)
         finally:
-            self._slots.release()
+            self._served[messages.peer] -= 1
+            if not self._served[messages.peer]:
+                del self._served[messages.peer]
 
-    async def _answer_pull(self, messages: MessageStream, scope: str, theirs: ScopeSummary) -> None:
-        now = self._environment.now_ms()
-        if await self._store.scope_summary(scope, now=now) == theirs:
-            await messages.send(SyncSame().to_wire())
-            return
-        after: ContentId | None = None
-        for _ in range(MAX_PAGES):
-            ids = await self._store.scope_ids(scope, now=now, after=after, limit=MAX_IDS_PER_PAGE)
-            more = len(ids) == MAX_IDS_PER_PAGE
-            await messages.send(SyncIds(tuple(ids), more).to_wire())
-            offered = set(ids)
-            while True:
-                value = await messages.receive()
-                if value is None:
-                    return
-                request = read_message(value, SyncWant, SyncNext)
-                if not isinstance(request, SyncWant):
-                    break
-                # Only what this page offered may be asked for, and each of it once, which bounds the stream's work.
-                wanted = [id for id in request.ids if id in offered]
-                offered.difference_update(wanted)
-                await self._send_objects(messages, wanted)
-            if not more:
-                return
-            after = ids[-1]
 
-    async def _send_objects(self, messages: MessageStream, ids: Sequence[ContentId]) -> None:
+class _Session:
+    """One pull, seen from the side that answers."""
+
+    def __init__(self, store: Store, environment: Environment, index: ScopeIndex, messages: MessageStream) -> None:
+        self._store = store
+        self._environment = environment
+        self._index = index
+        self._messages = messages
+        self._rounds = 0
+        self._wanted = 0
+        self._sent = 0
+
+    async def run(self, first: bytes) -> None:
+        # What expires later than this is still offered in this session, and no longer delivered.
+        items = await self._index.at(self._environment.now_ms())
+        responder = Responder(items, frame_limit=MAX_NEGENTROPY, max_message=MAX_NEGENTROPY)
+        request: Message | None = SyncReconcile(first)
+        while request is not None:
+            if isinstance(request, SyncReconcile):
+                self._rounds += 1
+                if self._rounds > MAX_ROUNDS:
+                    raise _Refuse(REFUSED_LIMIT)
+                await self._send(SyncReconcile(responder.answer(request.message)))
+            elif isinstance(request, SyncWant):
+                self._wanted += len(request.ids)
+                if self._wanted > MAX_WANTED:
+                    raise _Refuse(REFUSED_LIMIT)
+                await self._send_objects(request.ids)
+            value = await _receive(self._messages)
+            request = None if value is None else read_message(value, SyncReconcile, SyncWant)
+
+    async def _send_objects(self, ids: Sequence[ContentId]) -> None:
         batch: list[bytes] = []
         size = 0
-        for id in ids:
-            obj = await self._store.get_object(id)
-            if obj is None:
-                continue  # expired or replaced since its id was sent
-            if batch and size + len(obj.data) > MAX_OBJECT_BYTES_PER_FRAME:
-                await messages.send(SyncObjects(more=True, objects=tuple(batch)).to_wire())
-                batch, size = [], 0
-            batch.append(obj.data)
-            size += len(obj.data)
-        await messages.send(SyncObjects(more=False, objects=tuple(batch)).to_wire())
+        for start in range(0, len(ids), READ_AT_ONCE):
+            wanted = ids[start : start + READ_AT_ONCE]
+            now = self._environment.now_ms()
+            for data in await self._store.scope_objects(self._index.scope, wanted, now=now):
+                if batch and size + len(data) > MAX_OBJECT_BYTES_PER_FRAME:
+                    await self._send(SyncObjects(more=True, objects=tuple(batch)))
+                    batch, size = [], 0
+                batch.append(data)
+                size += len(data)
+                self._sent += len(data)
+                # A puller stops at the limit itself, but not in the middle of what it has asked for already.
+                if self._sent > 2 * MAX_SESSION_BYTES:
+                    raise _Refuse(REFUSED_LIMIT)
+        await self._send(SyncObjects(more=False, objects=tuple(batch)))
+
+    async def _send(self, message: Message) -> None:
+        await self._messages.send(message.to_wire())
+
+
+async def _receive(messages: MessageStream) -> dict[str, Value] | None:
+    """The next message of a puller, or None at the end of the stream."""
+    try:
+        with anyio.move_on_after(MESSAGE_TIMEOUT) as scope:
+            value = await messages.receive()
+    except RemoteError as error:
+        if error.code == "frame-too-large":
+            raise _Refuse(REFUSED_FRAME) from None
+        raise
+    if scope.cancelled_caught:
+        raise too_slow(messages.peer, f"sent no whole message within {MESSAGE_TIMEOUT:g} s")
+    if is_too_large(value):
+        raise _Refuse(REFUSED_FRAME)
+    return value
