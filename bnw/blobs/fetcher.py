@@ -1,57 +1,87 @@
-"""Fetches blobs by content id from connected peers, one peer after the other until one has the right bytes."""
+"""Fetches blobs by content id from connected peers into the store."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import anyio
 
-from bnw.blobs.protocol import BLOB_PROTOCOL, BlobAbsent, BlobBusy, BlobFollows, GetBlob
-from bnw.objects.message import read_message
+from bnw.blobs.bell import Bell
+from bnw.blobs.plan import Claims, FetchPlan
+from bnw.blobs.sources import Wanted
+from bnw.blobs.transfer import OnProgress, Transfer
 from bnw.store.interface import Store
 from bnw.transport.interface import PeerId, Transport
-from bnw.transport.message_stream import MessageStream
-from bnw.wire.content_id import ContentId, content_id
-from bnw.wire.errors import ExitStatus, InvalidError, RemoteError
+from bnw.wire.content_id import ContentId
+from bnw.wire.errors import InvalidError, LocalError, RemoteError
 from bnw.wire.limits import MAX_BLOB
 
-logger = logging.getLogger(__name__)
+MAX_LARGE = 4
+MAX_SMALL = 4
+"""Transfers of more than `MAX_BLOB` bytes, and of at most that, which run at once; others wait. Two sorts, so that a
+descriptor need not wait for somebody's gigabyte. Each transfer holds in memory what is on its way from
+`bnw.blobs.plan.MAX_SOURCES` sources: from each one blob, or at most 1 MiB of small ones."""
+PATIENCE = 60.0
+"""Seconds."""
 
-MAX_FETCHES_AT_ONCE = 4
-"""Blobs held in memory while they arrive: at most 64 MiB."""
+
+def ignore_progress(done: int, total: int) -> None:
+    """Wants to know nothing."""
 
 
 class BlobFetcher:
+    """Fetches for all users of one store. What several of them want at the same time is fetched once."""
+
     def __init__(self, transport: Transport, store: Store) -> None:
         self._transport = transport
         self._store = store
-        self._slots = anyio.Semaphore(MAX_FETCHES_AT_ONCE)
-        self._running: dict[ContentId, anyio.Event] = {}
+        self._large = anyio.Semaphore(MAX_LARGE)
+        self._small = anyio.Semaphore(MAX_SMALL)
+        self._claims = Claims()
+        self._bell = Bell()
+
+    async def fetch_to_store(
+        self,
+        wanted: Iterable[Wanted],
+        *,
+        prefer: Sequence[PeerId] = (),
+        timeout: float = PATIENCE,
+        on_progress: OnProgress = ignore_progress,
+    ) -> None:
+        """Bring what is missing of `wanted` into the store, from several peers at once, `prefer`red ones first.
+
+        Every blob is verified, and durable before it counts as progress; whatever ends this, calling it again asks only
+        for what is missing then. A peer that sends wrong bytes is not asked again, one that stalls is set aside.
+
+        Raises `RemoteError` (`blob-not-found`) when no connected peer has what is missing, or none has given anything
+        for `timeout` seconds; `InvalidError` (`blob-size`) when a blob in the store has another size than is wanted;
+        `LocalError` when the store fails.
+        """
+        plan = FetchPlan(wanted, self._claims)
+        try:
+            await self._find_stored(plan)
+            if plan.is_complete:
+                on_progress(plan.kept_bytes, plan.total_bytes)
+                return
+            async with self._large if plan.total_bytes > MAX_BLOB else self._small:
+                await Transfer(self._transport, self._store, plan, self._bell).run(prefer, timeout, on_progress)
+        finally:
+            plan.close()
+            self._bell.ring()
 
     async def fetch(
-        self, id: ContentId, *, max_size: int = MAX_BLOB, prefer: Sequence[PeerId] = (), timeout: float = 60.0
+        self, id: ContentId, *, max_size: int = MAX_BLOB, prefer: Sequence[PeerId] = (), timeout: float = PATIENCE
     ) -> bytes:
         """The blob `id`: from the store, else from a connected peer, `prefer`red ones first, and then stored.
 
         Raises `RemoteError`: `blob-not-found` when no connected peer gave the right bytes within `timeout` seconds,
         `too-large` when it has more than `max_size` bytes.
         """
-        while (running := self._running.get(id)) is not None:
-            await running.wait()
-        data = await self._store.get_blob(id)
-        if data is None:
-            finished = self._running[id] = anyio.Event()
-            try:
-                async with self._slots:
-                    data = await self._fetch_from_peers(id, max_size, prefer, timeout)
-                    await self._store.put_blob(data)
-            finally:
-                del self._running[id]
-                finished.set()
-        if len(data) > max_size:
-            raise _too_large(id, len(data), max_size)
-        return data
+        try:
+            await self.fetch_to_store([Wanted(id, max_size)], prefer=prefer, timeout=timeout)
+        except InvalidError as error:
+            raise RemoteError("too-large", error.cause, place=id.hex()) from error
+        return await self._stored(id)
 
     async def fetch_all(
         self,
@@ -59,70 +89,29 @@ class BlobFetcher:
         *,
         max_size: int,
         prefer: Sequence[PeerId] = (),
-        timeout: float = 60.0,
+        timeout: float = PATIENCE,
     ) -> list[bytes]:
-        """Many blobs, several at once, in the order of `ids`. Raises as `fetch` does."""
-        blobs: dict[ContentId, bytes] = {}
-
-        async def fetch_one(id: ContentId) -> None:
-            async with window:
-                blobs[id] = await self.fetch(id, max_size=max_size, prefer=prefer, timeout=timeout)
-
-        window = anyio.Semaphore(MAX_FETCHES_AT_ONCE)
+        """Many blobs, in the order of `ids`, all of them in memory. Raises as `fetch` does."""
         try:
-            async with anyio.create_task_group() as group:
-                for id in ids:
-                    group.start_soon(fetch_one, id)
-        except* RemoteError as errors:
-            raise errors.exceptions[0] from None
-        return [blobs[id] for id in ids]
+            await self.fetch_to_store([Wanted(id, max_size) for id in ids], prefer=prefer, timeout=timeout)
+        except InvalidError as error:
+            raise RemoteError("too-large", error.cause, place=error.place) from error
+        return [await self._stored(id) for id in ids]
 
-    async def _fetch_from_peers(self, id: ContentId, max_size: int, prefer: Sequence[PeerId], timeout: float) -> bytes:
-        asked: list[str] = []
-        with anyio.move_on_after(timeout):
-            for peer in self._candidates(prefer):
+    async def _find_stored(self, plan: FetchPlan) -> None:
+        for wanted in plan.wanted:
+            size = await self._store.blob_size(wanted.id)
+            if size is not None:
                 try:
-                    data = await self._fetch_from(peer, id, max_size)
-                except RemoteError as error:
-                    logger.info("blob %s: %s", id.hex(), error)
-                    asked.append(f"{peer} ({error.code})")
-                    continue
-                if data is not None:
-                    return data
-                asked.append(f"{peer} (absent)")
-        raise RemoteError(
-            "blob-not-found",
-            f"no connected peer gave the blob; asked: {', '.join(asked) or 'nobody'}",
-            place=id.hex(),
-            cure="connect to a peer that has it and try again",
-            exit_status=ExitStatus.UNREACHABLE,
-        )
+                    wanted.check_size(size)
+                except InvalidError as error:
+                    raise InvalidError(error.code, error.cause, place=wanted.id.hex()) from error
+                plan.found(wanted.id)
 
-    def _candidates(self, prefer: Sequence[PeerId]) -> list[PeerId]:
-        connected = [info.peer for info in self._transport.peers()]
-        return [*(peer for peer in prefer if peer in connected), *(peer for peer in connected if peer not in prefer)]
-
-    async def _fetch_from(self, peer: PeerId, id: ContentId, max_size: int) -> bytes | None:
-        stream = await self._transport.open_stream(peer, BLOB_PROTOCOL)
-        async with MessageStream(stream) as messages:
-            await messages.send(GetBlob(id).to_wire())
-            try:
-                answer = read_message(await messages.receive(), BlobFollows, BlobAbsent, BlobBusy)
-            except InvalidError as error:
-                raise error.from_peer(peer) from error
-            match answer:
-                case BlobAbsent():
-                    return None
-                case BlobBusy():
-                    raise RemoteError("busy", "serves as many blobs as it can already", place=f"peer {peer}")
-                case BlobFollows(size=size):
-                    if size > max_size:
-                        raise _too_large(id, size, max_size)
-                    data = await messages.receive_exactly(size)
-        if content_id(data) != id:
-            raise RemoteError("wrong-bytes", f"sent bytes that are not {id.hex()}", place=f"peer {peer}")
+    async def _stored(self, id: ContentId) -> bytes:
+        data = await self._store.get_blob(id)
+        if data is None:
+            raise LocalError(
+                "blob-gone", "the blob was removed from the store just after it came", place=id.hex(), cure="try again"
+            )
         return data
-
-
-def _too_large(id: ContentId, size: int, max_size: int) -> RemoteError:
-    return RemoteError("too-large", f"the blob has {size:,} bytes, more than the {max_size:,} allowed", place=id.hex())

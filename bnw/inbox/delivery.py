@@ -1,17 +1,20 @@
 """Direct delivery of inbox objects: `/bnw/deliver/1`.
 
     → deliver {objects}        introductions (identity records, delegations) first, then the mail
-    ← delivered {}             every object is durably in the receiver's store
-    ← refused {code}           nothing of it was kept
+    → parcel {objects, blobs}  the same, with small chunks of payloads that would otherwise be fetched one by one
+    ← delivered {}             what the receiver keeps of it is durable
+    ← refused {code}           nothing of it was kept; after `try-later`, perhaps a part
 
-An inbox that is not here and one that may not be written to give the same answer.
+An inbox that is not here and one that may not be written to give the same answer. What is kept is for the taker of the
+mail to decide: nothing is written to the disk before that.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import anyio
@@ -24,12 +27,13 @@ from bnw.objects.fields import NAME, array, raw_bytes, spec
 from bnw.objects.message import Message, read_message
 from bnw.objects.rules import is_catalog_object, recipients_of
 from bnw.objects.signed import SignedObject, parse_object
-from bnw.store.interface import Store
 from bnw.transport.interface import PeerId, Stream, Transport
 from bnw.transport.message_stream import MessageStream
+from bnw.wire.cbor import Value
+from bnw.wire.content_id import ContentId, content_id
 from bnw.wire.environment import Environment
 from bnw.wire.errors import InvalidError, LocalError, RemoteError
-from bnw.wire.limits import MAX_FRAME, MAX_SIGNED_OBJECT
+from bnw.wire.limits import KIB, MAX_FRAME, MAX_SIGNED_OBJECT
 from bnw.wire.rate_limit import RateLimiter
 
 logger = logging.getLogger(__name__)
@@ -37,18 +41,33 @@ logger = logging.getLogger(__name__)
 DELIVER_PROTOCOL = "/bnw/deliver/1"
 
 MAX_OBJECTS_PER_DELIVERY = 16
-DELIVERIES_PER_SECOND = 50.0
-DELIVERIES_AT_ONCE = 500.0
+MAX_BLOBS_PER_DELIVERY = 16
+MAX_ATTACHED = 64 * KIB
+"""Bytes of all blobs that come with a delivery. A larger payload is fetched."""
+DELIVERIES_PER_SECOND = 1000.0
+DELIVERIES_AT_ONCE = 2000.0
+"""From one peer. A call takes two deliveries, one each way, and each progress report one."""
+MAX_IDLE_STREAMS = 8
+"""Streams to one peer that are kept open for the next delivery."""
+MAX_PEERS_WITH_STREAMS = 256
 
 REFUSED_NOT_HERE = "not-here"
 REFUSED_BUSY = "busy"
 REFUSED_INVALID = "invalid"
 REFUSED_TRY_LATER = "try-later"
+REFUSED_UNWANTED = "unwanted"
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver(Message):
     TYPE: ClassVar[str] = "deliver"
+    objects: tuple[bytes, ...] = spec(array(raw_bytes(1, MAX_SIGNED_OBJECT), 1, MAX_OBJECTS_PER_DELIVERY))
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel(Message):
+    TYPE: ClassVar[str] = "parcel"
+    blobs: tuple[bytes, ...] = spec(array(raw_bytes(1, MAX_ATTACHED), 1, MAX_BLOBS_PER_DELIVERY))
     objects: tuple[bytes, ...] = spec(array(raw_bytes(1, MAX_SIGNED_OBJECT), 1, MAX_OBJECTS_PER_DELIVERY))
 
 
@@ -63,24 +82,90 @@ class DeliveryRefused(Message):
     code: str = spec(NAME)
 
 
-OnMail = Callable[[PeerId, Sequence[SignedObject]], Awaitable[None]]
-"""Gets the mail of one delivery, after it is durable and before it is confirmed. Raises `LocalError` to refuse it."""
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One delivery, checked object by object. `introductions` are for the catalog, `letters` for somebody here."""
+
+    introductions: tuple[SignedObject, ...]
+    letters: tuple[SignedObject, ...]
+    blobs: Mapping[ContentId, bytes] = field(default_factory=dict, repr=False)
+    """By content id. Whoever takes the mail keeps those that it has use for."""
 
 
-async def deliver(transport: Transport, peer: PeerId, objects: Sequence[SignedObject]) -> None:
-    """Hand `objects` to a connected peer; returns once they are durable there.
+OnMail = Callable[[PeerId, Mail], Awaitable[None]]
+"""Takes a delivery before it is confirmed; whatever it keeps is durable when it returns.
 
-    Raises `RemoteError`: `refused-<code>` or a failure of the stream.
-    """
-    stream = await transport.open_stream(peer, DELIVER_PROTOCOL)
-    async with MessageStream(stream) as messages:
-        await messages.send(Deliver(tuple(obj.data for obj in objects)).to_wire())
+Raises `LocalError` to refuse it: `busy` and `unwanted` are told to the peer, anything else as `try-later`.
+"""
+_TOLD = frozenset({REFUSED_BUSY, REFUSED_UNWANTED})
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    stream: Stream
+    messages: MessageStream
+
+
+class Courier:
+    """Hands objects to connected peers, over streams that stay open for the next delivery."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._idle: OrderedDict[PeerId, list[_Line]] = OrderedDict()
+
+    async def deliver(self, peer: PeerId, objects: Sequence[SignedObject], blobs: Sequence[bytes] = ()) -> None:
+        """Hand `objects` to a connected peer; returns once what it keeps of them is durable there.
+
+        `blobs` go with them if they are small; otherwise the peer has to fetch them. Raises `RemoteError`:
+        `refused-<code>` or a failure of the stream.
+        """
+        envelopes = tuple(obj.data for obj in objects)
+        attached = sum(map(len, blobs))
+        fits = attached <= MAX_ATTACHED and attached + sum(map(len, envelopes)) <= MAX_FRAME - KIB
+        if blobs and fits and len(blobs) <= MAX_BLOBS_PER_DELIVERY:
+            message = Parcel(tuple(blobs), envelopes).to_wire()
+        else:
+            message = Deliver(envelopes).to_wire()
+        while idle := self._idle.get(peer):
+            try:
+                return await self._exchange(peer, idle.pop(), message)
+            except RemoteError as error:
+                # A stream that stood idle may have ended since. Delivering twice is harmless.
+                if error.code not in {"stream-closed", "not-connected"}:
+                    raise
+        stream = await self._transport.open_stream(peer, DELIVER_PROTOCOL)
+        return await self._exchange(peer, _Line(stream, MessageStream(stream)), message)
+
+    async def _exchange(self, peer: PeerId, line: _Line, message: dict[str, Value]) -> None:
+        answer: Message | None = None
         try:
-            answer = read_message(await messages.receive(), Delivered, DeliveryRefused)
-        except InvalidError as error:
-            raise error.from_peer(peer) from error
-    if isinstance(answer, DeliveryRefused):
-        raise RemoteError(f"refused-{answer.code}", f"the delivery was refused: {answer.code}", place=f"peer {peer}")
+            await line.messages.send(message)
+            try:
+                answer = read_message(await line.messages.receive(), Delivered, DeliveryRefused)
+            except InvalidError as error:
+                code = "stream-closed" if error.code == "message" else error.code
+                raise RemoteError(code, error.cause, place=f"peer {peer}") from error
+        finally:
+            with anyio.CancelScope(shield=True):
+                if answer is None:
+                    await line.stream.reset()
+                elif not self._keep_idle(peer, line):
+                    await line.stream.aclose()
+        if isinstance(answer, DeliveryRefused):
+            raise RemoteError(
+                f"refused-{answer.code}", f"the delivery was refused: {answer.code}", place=f"peer {peer}"
+            )
+
+    def _keep_idle(self, peer: PeerId, line: _Line) -> bool:
+        idle = self._idle.setdefault(peer, [])
+        self._idle.move_to_end(peer)
+        if len(self._idle) > MAX_PEERS_WITH_STREAMS:
+            # Their streams end by themselves: nothing comes over them any more, and the other side gives them up.
+            self._idle.popitem(last=False)
+        if len(idle) >= MAX_IDLE_STREAMS:
+            return False
+        idle.append(line)
+        return True
 
 
 class InboxServer:
@@ -89,13 +174,11 @@ class InboxServer:
     def __init__(
         self,
         transport: Transport,
-        store: Store,
         environment: Environment,
         *,
         identities: frozenset[IdentityId],
         on_mail: OnMail,
     ) -> None:
-        self._store = store
         self._environment = environment
         self._identities = identities
         self._on_mail = on_mail
@@ -109,25 +192,35 @@ class InboxServer:
                 await messages.send(DeliveryRefused(REFUSED_BUSY).to_wire())
                 continue
             try:
-                refusal = await self._take_in(stream.peer, read_message(value, Deliver))
+                await self._take_in(stream.peer, read_message(value, Deliver, Parcel))
             except InvalidError as error:
                 logger.info("delivery from %s refused: %s", stream.peer, error)
-                refusal = REFUSED_INVALID
+                refusal = REFUSED_NOT_HERE if error.code == REFUSED_NOT_HERE else REFUSED_INVALID
             except LocalError as error:
-                logger.error("delivery from %s not kept: %s", stream.peer, error)
-                refusal = REFUSED_TRY_LATER
-            answer = Delivered() if refusal is None else DeliveryRefused(refusal)
-            await messages.send(answer.to_wire())
+                refusal = error.code if error.code in _TOLD else REFUSED_TRY_LATER
+                logger.log(
+                    logging.INFO if error.code in _TOLD else logging.ERROR,
+                    "delivery from %s not kept: %s",
+                    stream.peer,
+                    error,
+                )
+            else:
+                await messages.send(Delivered().to_wire())
+                continue
+            await messages.send(DeliveryRefused(refusal).to_wire())
 
-    async def _take_in(self, peer: PeerId, delivery: Deliver) -> str | None:
+    async def _take_in(self, peer: PeerId, delivery: Message) -> None:
+        assert isinstance(delivery, Deliver | Parcel)
+        blobs = delivery.blobs if isinstance(delivery, Parcel) else ()
+        if sum(map(len, blobs)) > MAX_ATTACHED:
+            raise InvalidError("too-large", f"at most {MAX_ATTACHED:,} bytes of blobs come with a delivery")
         now = self._environment.now_ms()
         objects = [self._check(data, now) for data in delivery.objects]
-        mail = [obj for obj in objects if not is_catalog_object(obj.body)]
-        if any(self._identities.isdisjoint(recipients_of(obj.body)) for obj in mail):
-            return REFUSED_NOT_HERE
-        await self._store.put_objects(objects, now=now)
-        await self._on_mail(peer, mail)
-        return None
+        letters = tuple(obj for obj in objects if not is_catalog_object(obj.body))
+        if any(self._identities.isdisjoint(recipients_of(obj.body)) for obj in letters):
+            raise InvalidError(REFUSED_NOT_HERE, "an object is for nobody here")
+        introductions = tuple(obj for obj in objects if is_catalog_object(obj.body))
+        await self._on_mail(peer, Mail(introductions, letters, {content_id(blob): blob for blob in blobs}))
 
     def _check(self, data: bytes, now: int) -> SignedObject:
         if is_catalog_object(parse_object(data).body):
