@@ -41,8 +41,9 @@ class KdfCost:
     def __post_init__(self) -> None:
         if not argon2id.OPSLIMIT_MIN <= self.passes <= MAX_KDF_PASSES:
             raise InvalidError("kdf-cost", f"{self.passes} passes; 1 to {MAX_KDF_PASSES} are allowed")
-        if not argon2id.MEMLIMIT_MIN <= self.memory <= MAX_KDF_MEMORY:
-            raise InvalidError("kdf-cost", f"{self.memory:,} bytes of memory; 8 KiB to 1 GiB are allowed")
+        # Argon2 counts memory in KiB and would pass over the rest, so that two files would mean the same.
+        if not argon2id.MEMLIMIT_MIN <= self.memory <= MAX_KDF_MEMORY or self.memory % KIB:
+            raise InvalidError("kdf-cost", f"{self.memory:,} bytes of memory; 8 KiB to 1 GiB in whole KiB are allowed")
 
 
 @dataclass(frozen=True, slots=True)

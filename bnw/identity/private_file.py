@@ -99,16 +99,8 @@ def read_private_file(path: Path, *, max_size: int) -> bytes:
     Raises `LocalError`: `not-found`, `not-private` (others have access), `too-large` or `read-failed`.
     """
     try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if stat.S_IMODE(status.st_mode) & 0o077:
-                raise LocalError(
-                    "not-private",
-                    f"others may access this file (mode {stat.S_IMODE(status.st_mode):04o})",
-                    place=str(path),
-                    cure=f"chmod 600 {path}, and consider the keys in it known to others",
-                )
-            data = file.read(max_size + 1)
+        while (data := _read_whole(path, max_size)) is None:
+            pass
     except FileNotFoundError:
         raise LocalError(
             "not-found", "no such file", place=str(path), cure="`bnw init` makes one", exit_status=ExitStatus.USAGE
@@ -124,6 +116,22 @@ def read_private_file(path: Path, *, max_size: int) -> bytes:
     if len(data) > max_size:
         raise LocalError("too-large", f"more than {max_size:,} bytes", place=str(path), cure="restore it from a backup")
     return data
+
+
+def _read_whole(path: Path, max_size: int) -> bytes | None:
+    """The first `max_size` bytes and one more; None if a writer put another file there while this one was read."""
+    with path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            raise LocalError(
+                "not-private",
+                f"others may access this file (mode {stat.S_IMODE(status.st_mode):04o})",
+                place=str(path),
+                cure=f"chmod 600 {path}, and consider the keys in it known to others",
+            )
+        data = file.read(max_size + 1)
+        # A file is overwritten only after it has lost its last name, so what still has one was read as it was.
+        return data if os.fstat(file.fileno()).st_nlink else None
 
 
 def sync_directory(path: Path) -> None:
