@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bnw.blobs.fetcher import BlobFetcher
@@ -12,14 +12,23 @@ from bnw.objects.catalog import CapabilityManifest
 from bnw.objects.signed import SignedObject
 from bnw.store.interface import Store
 from bnw.wire.content_id import ContentId
-from bnw.wire.errors import LocalError, RemoteError
+from bnw.wire.errors import BnwError, LocalError, RemoteError
 from bnw.wire.limits import MAX_DESCRIPTOR
 
 logger = logging.getLogger(__name__)
 
 MAX_LINKS = 16
-"""Linked blobs of one descriptor that a node fetches."""
+"""Linked blobs of one descriptor. More cannot be published here, and a node fetches no more of anybody's."""
 FETCH_TIMEOUT = 15.0
+
+OnLinks = Callable[[Sequence[ContentId]], Awaitable[None]]
+"""Told of the blobs that a descriptor links to, before they are fetched."""
+Reach = Callable[[SignedObject], Awaitable[object]]
+"""Connects to somebody who provides a capability; raises `BnwError` if nobody can be reached."""
+
+
+async def _tell_nobody(links: Sequence[ContentId]) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +47,30 @@ class DescriptorLoader:
         self._fetcher = fetcher
         self._plugins = plugins
 
-    async def load(self, manifest: SignedObject) -> LoadedDescriptor:
+    async def bring(
+        self, manifest: SignedObject, reach: Reach, *, on_links: OnLinks = _tell_nobody
+    ) -> LoadedDescriptor:
+        """Like `load`, and if no neighbour has all of it, from whoever provides the capability, who must."""
+        try:
+            loaded = await self.load(manifest, on_links=on_links)
+        except RemoteError:
+            if not await _is_reached(manifest, reach):
+                raise
+            return await self.load(manifest, on_links=on_links)
+        if loaded.missing and await _is_reached(manifest, reach):
+            return await self.load(manifest, on_links=on_links)
+        return loaded
+
+    async def load(self, manifest: SignedObject, *, on_links: OnLinks = _tell_nobody) -> LoadedDescriptor:
         """Bring a capability's descriptor and what it links to. Raises `RemoteError` if it cannot be had."""
         assert isinstance(manifest.body, CapabilityManifest)
         data = await self._fetcher.fetch(manifest.body.descriptor, max_size=MAX_DESCRIPTOR, timeout=FETCH_TIMEOUT)
         description = await self._plugins.describe(data)
         linked: dict[ContentId, bytes] = {}
         missing: list[ContentId] = []
-        for id in description.links[:MAX_LINKS] if description is not None else ():
+        links = () if description is None else tuple(dict.fromkeys(description.links))[:MAX_LINKS]
+        await on_links(links)
+        for id in links:
             try:
                 linked[id] = await self._fetcher.fetch(id, max_size=MAX_DESCRIPTOR, timeout=FETCH_TIMEOUT)
             except RemoteError as error:
@@ -56,7 +81,8 @@ class DescriptorLoader:
     async def check_before_publishing(self, data: bytes) -> Description | None:
         """Refuse to publish a descriptor that its profile calls invalid, or whose linked blobs are not here.
 
-        Raises `LocalError`: `too-large`, `invalid-descriptor` or `linked-blob-missing`.
+        Raises `LocalError`: `too-large` (also for a linked blob), `invalid-descriptor`, `too-many-links` or
+        `linked-blob-missing`.
         """
         if len(data) > MAX_DESCRIPTOR:
             raise LocalError("too-large", f"a descriptor of {len(data):,} bytes; at most {MAX_DESCRIPTOR:,}")
@@ -71,8 +97,15 @@ class DescriptorLoader:
                 place=first.pointer or "the whole document",
                 cure=f"`bnw-profile validate` lists all {len(description.errors)} faults",
             )
-        for id in description.links:
-            if await self._store.blob_size(id) is None:
+        links = tuple(dict.fromkeys(description.links))
+        if len(links) > MAX_LINKS:
+            raise LocalError("too-many-links", f"the descriptor links to {len(links)} blobs; at most {MAX_LINKS}")
+        for id in links:
+            size = await self._store.blob_size(id)
+            if size is not None and size > MAX_DESCRIPTOR:
+                cause = f"a linked blob of {size:,} bytes; nodes fetch at most {MAX_DESCRIPTOR:,} of one"
+                raise LocalError("too-large", cause, place=id.hex())
+            if size is None:
                 raise LocalError(
                     "linked-blob-missing",
                     "the descriptor links to a blob that is not in this node's store",
@@ -80,3 +113,12 @@ class DescriptorLoader:
                     cure="add it first with `bnw blob add FILE`",
                 )
         return description
+
+
+async def _is_reached(manifest: SignedObject, reach: Reach) -> bool:
+    try:
+        await reach(manifest)
+    except BnwError as error:
+        logger.info("nobody who provides %s: %s", manifest.id.hex(), error)
+        return False
+    return True

@@ -311,13 +311,14 @@ def _print_verdict(description: Description) -> None:
     """Errors and warnings, one a line."""
     for kind, notes in (("error", description.errors), ("warning", description.warnings)):
         for note in notes:
-            click.echo(_line(kind, note))
+            click.echo(note_line(kind, note))
     if description.errors:
         count = len(description.errors)
         click.echo(f"invalid {printable(description.profile)}: {count} error{'s' if count > 1 else ''}")
 
 
-def _line(kind: str, note: LocatedError) -> str:
+def note_line(kind: str, note: LocatedError) -> str:
+    """An error or a warning (`kind`) for people, on one line."""
     hint = f" ({printable(note.hint)})" if note.hint else ""
     return (
         f"{kind}: {printable(note.pointer) or '(document)'}: {printable(note.message)}{hint} [{printable(note.code)}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tracemalloc
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -143,14 +143,14 @@ HOSTILE = {
 def test_no_mebibyte_hangs_or_exhausts_memory(name: str) -> None:
     data = HOSTILE[name]
     assert len(data) <= MIB
-    start = perf_counter()
+    start = process_time()
     value, found = salvage_json(data)
     try:
         assert read_json(data) == value
     except JsonError as error:
         assert 1 <= len(error.faults) <= 1001
         assert found
-    assert perf_counter() - start < 5
+    assert process_time() - start < 5
 
 
 @pytest.mark.parametrize("name", ["faults below a long name", "half pairs", "line breaks and faults"])

@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import jsonschema_rs
@@ -257,9 +257,9 @@ def test_the_drafts_comments_aside_it_is_valid() -> None:
 
 def test_a_valid_document_of_a_mebibyte_takes_little_time() -> None:
     document = MINIMAL | {"fixtures": [f"fixture-{number}" for number in range(50_000)]}
-    start = perf_counter()
+    start = process_time()
     assert errors(document) == []
-    assert perf_counter() - start < 2
+    assert process_time() - start < 2
 
 
 # The rest needs the published schema and documents, which are not part of this repository.

@@ -37,6 +37,12 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(301, {"Location": "file:///etc/passwd"})
         elif kind == "/missing":
             self.answer(404, {}, b"no")
+        elif kind == "/page":
+            self.answer(200, {"Content-Type": "text/html; charset=utf-8"}, b"<p>")
+        elif kind == "/vendor":
+            self.answer(200, {"Content-Type": "application/vnd.host+json;v=1"}, DOCUMENT)
+        elif kind == "/untyped":
+            self.answer(200, {}, DOCUMENT)
         elif kind == "/gzip":
             self.answer(200, {"Content-Encoding": "gzip"}, b"\x1f\x8b")
         elif kind == "/announced":
@@ -119,6 +125,12 @@ async def test_size_is_bounded_whether_announced_or_not(url: str) -> None:
 
 async def test_time_is_bounded(url: str) -> None:
     assert await fault(f"{url}/silent", allow_private=True, timeout=0.2) == ("http-deadline", ExitStatus.DEADLINE)
+
+
+async def test_what_says_that_it_is_no_json_is_refused(url: str) -> None:
+    assert await fault(f"{url}/page", allow_private=True) == ("http-content-type", ExitStatus.REFUSED)
+    assert await fetch_capabilities(f"{url}/vendor", allow_private=True) == DOCUMENT
+    assert await fetch_capabilities(f"{url}/untyped", allow_private=True) == DOCUMENT
 
 
 async def test_other_answers_are_errors_with_their_codes(url: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from profile_faults import faults
 
+from bnw.node import descriptors, follow_records, followed, following
 from bnw.profiles.capability.parse import parse
 from bnw.profiles.contract import ENTRY_POINT_GROUP, describe
 
@@ -54,3 +55,21 @@ def test_every_code_is_in_the_table() -> None:
     named -= {code for code in named if code.startswith("openwop-auth-s")}  # names of the standard's own
     assert len(named) > 45
     assert sorted(code for code in named if f"`{code}`" not in PAGE) == []
+
+
+def test_the_bounds_of_following_are_in_their_table() -> None:
+    def row(name: str) -> str:
+        (line,) = [line for line in PAGE.splitlines() if line.startswith("|") and f"`{name}`" in line]
+        return line
+
+    assert f"{follow_records.MAX_FOLLOWS}" in row("MAX_FOLLOWS")
+    assert f"{follow_records.MAX_CAPABILITIES:,}; {following.MAX_OF_IDENTITY}" in row("MAX_CAPABILITIES")
+    assert f"{descriptors.MAX_LINKS}; 1 MiB" in row("MAX_LINKS")
+    assert f"{followed.MAX_ATTEMPTS}; {followed.FIRST_PAUSE:.0f} seconds doubling to" in row("MAX_ATTEMPTS")
+    assert f"to {followed.LONGEST_PAUSE / 60:.0f} minutes" in row("LONGEST_PAUSE")
+    assert f"{followed.CHANCE_PAUSE:.0f} seconds" in row("CHANCE_PAUSE")
+    assert f"{following.MAX_AT_ONCE} capabilities" in row("MAX_AT_ONCE")
+    assert f"{following.NEW_CONTENT_AT_ONCE:.0f}, then one a minute" in row("NEW_CONTENT_AT_ONCE")
+    assert following.NEW_CONTENT_PER_SECOND == 1 / 60
+    for state in (followed.WHOLE, followed.COMING, followed.GIVEN_UP, followed.ABSENT):
+        assert f"| `{state}` |" in PAGE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections import Counter
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import jsonschema
@@ -164,9 +164,9 @@ HOSTILE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_search_is_bounded(name: str) -> None:
-    start = perf_counter()
+    start = process_time()
     document = starter_document(json.dumps(HOSTILE[name]).encode())
-    assert perf_counter() - start < 10
+    assert process_time() - start < 10
     assert document is None or len(document) <= MAX_STARTER
 
 

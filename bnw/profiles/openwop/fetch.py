@@ -61,7 +61,7 @@ async def fetch_capabilities(
 
     `redirects` (at most `MAX_REDIRECTS`) is how many are followed. Raises `LocalError`: `url`, `private-address`; and
     `RemoteError`: `http-unreachable`, `http-deadline`, `http-redirect`, `http-status`, `http-encoding`,
-    `http-too-large`.
+    `http-content-type`, `http-too-large`.
     """
     target = document_url(url)
     try:
@@ -95,6 +95,7 @@ async def _get(url: str, allow_private: bool, max_bytes: int, tls: ssl.SSLContex
                 raise RemoteError("http-status", f"answers with status {response.status}", place=url)
             if received.get(b"content-encoding", "identity") != "identity":
                 raise RemoteError("http-encoding", "answers in an encoding that was not asked for", place=url)
+            _check_type(url, received.get(b"content-type", "application/json"))
             length = received.get(b"content-length", "")
             if length.isdecimal() and len(length) < 20 and int(length) > max_bytes:
                 raise _too_large(url, max_bytes)
@@ -109,6 +110,15 @@ async def _get(url: str, allow_private: bool, max_bytes: int, tls: ssl.SSLContex
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as error:
         cause = f"can't be reached: {str(error)[:200] or type(error).__name__}"
         raise RemoteError("http-unreachable", cause, place=url, exit_status=ExitStatus.UNREACHABLE) from None
+
+
+def _check_type(url: str, content_type: str) -> None:
+    """Refuse what says that it is no JSON, such as the page of a site that answers everything with one."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type != "application/json" and not media_type.endswith("+json"):
+        cause = f"answers with {media_type[:80]!r} where JSON is expected"
+        cure = "is this an OpenWOP host? If the document is right all the same, save it and import the file"
+        raise RemoteError("http-content-type", cause, place=url, cure=cure)
 
 
 def _too_large(url: str, max_bytes: int) -> RemoteError:
