@@ -2,64 +2,52 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
 
 import anyio
 import pytest
-from blake3 import blake3
+import trio.testing
 
-from bnw.identity.keystore import Keystore, new_keystore
 from bnw.inbox.payload import Payload
 from bnw.invoke.handlers import Answer, Call, HandlerFailure
 from bnw.invoke.policy import CallPolicy
-from bnw.node.configuration import Configuration
-from bnw.node.keyring import KeyRing
-from bnw.node.node import Node
-from bnw.store.memory import MemoryStore
-from bnw.transport.memory import MemoryNetwork
+from bnw.invoke.requester import CallResult
+from bnw.sim.node import SimulatedNode
+from bnw.sim.world import World
 
 pytestmark = pytest.mark.anyio
 
+NAME = "finance/lookup"
 QUESTION = b'{"symbol":"MSFT secret question"}'
 ANSWER = b'{"price":"39.81 secret answer"}'
-START = 1_800_000_000_000
+ANYONE = CallPolicy(anyone=True)
 
 
-class SeededEnvironment:
-    """Time from a fixed start, and random bytes from a seed."""
+class Three(NamedTuple):
+    """Provider and requester are configured to know the carrier, and learn of each other through it."""
 
-    def __init__(self, seed: str) -> None:
-        self._stream = blake3(seed.encode())
-        self._used = 0
-        self._origin = anyio.current_time()
+    provider: SimulatedNode
+    requester: SimulatedNode
+    carrier: SimulatedNode
 
-    def now_ms(self) -> int:
-        return START + int((anyio.current_time() - self._origin) * 1000)
-
-    def random_bytes(self, count: int) -> bytes:
-        data = self._stream.digest(length=count, seek=self._used)
-        self._used += count
-        return data
+    async def ask(self) -> CallResult:
+        return await self.requester.invoke(NAME, Payload(QUESTION, "application/json"), patience=20)
 
 
-async def _save(keystore: Keystore) -> None:
-    return None
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
-async def _node(
-    stack: AsyncExitStack, network: MemoryNetwork, name: str, peers: tuple[str, ...]
-) -> tuple[Node, MemoryStore]:
-    environment = SeededEnvironment(name)
-    transport = await stack.enter_async_context(network.endpoint(name))
-    store = MemoryStore()
-    node = Node(
-        keys=KeyRing(new_keystore(environment), environment, save=_save),
-        store=store,
-        transport=transport,
-        environment=environment,
-        configuration=Configuration(peers=peers),
-    )
-    return await stack.enter_async_context(node.running()), store
+@pytest.fixture
+async def three() -> AsyncIterator[Three]:
+    async with World(seed=1) as world:
+        carrier = await world.start("carrier")
+        provider = await world.start("provider", peers=["carrier"])
+        requester = await world.start("requester", peers=["carrier"])
+        await provider.node.publish(NAME, b"opaque descriptor")
+        yield Three(provider, requester, carrier)
 
 
 async def _price(call: Call) -> Answer:
@@ -71,46 +59,35 @@ async def _fail(call: Call) -> Answer:
     raise HandlerFailure("program-exit", "exit 3", detail="secret detail")
 
 
-@pytest.fixture
-async def three():
-    async with AsyncExitStack() as stack:
-        network = await stack.enter_async_context(MemoryNetwork(SeededEnvironment("links")))
-        carrier, carried = await _node(stack, network, "carrier", ())
-        provider, _ = await _node(stack, network, "provider", ("mem:carrier",))
-        requester, _ = await _node(stack, network, "requester", ("mem:carrier",))
-        yield provider, requester, carrier, carried
-
-
-async def test_a_call_through_a_network_with_a_carrier_completes_and_its_receipt_verifies(three) -> None:
-    provider, requester, _carrier, carried = three
-    manifest = await provider.publish("finance/lookup", b"opaque descriptor")
-    await provider.provide("finance/lookup", _price, policy=CallPolicy(anyone=True))
+async def test_a_call_through_a_network_with_a_carrier_completes_and_its_receipt_verifies(three: Three) -> None:
+    await three.provider.node.provide(NAME, _price, policy=ANYONE)
     with anyio.fail_after(30):
-        result = await requester.invoke("finance/lookup", Payload(QUESTION, "application/json"), patience=20)
+        result = await three.ask()
     assert result.status == "completed"
     assert result.output is not None
     assert result.output.data == ANSWER
-    assert result.receipt.signer == provider.identity
-    assert await carried.get_object(manifest.id) is not None, "the carrier carried the manifest"
-    kept = b"".join(carried._blobs.values()) + b"".join(obj.data for obj in carried._index.objects.values())
-    assert b"secret" not in kept
+    assert result.receipt.signer == three.provider.identity
 
 
-async def test_without_a_policy_nobody_may_call(three) -> None:
-    provider, requester, *_ = three
-    await provider.publish("finance/lookup", b"opaque descriptor")
-    await provider.provide("finance/lookup", _price)
+async def test_the_carrier_holds_the_manifest_and_neither_question_nor_answer(three: Three) -> None:
+    await three.provider.node.provide(NAME, _price, policy=ANYONE)
+    await three.ask()
+    carried = b"".join(three.carrier.store.all_bytes())
+    assert NAME.encode() in carried, "the carrier carried the manifest, and the search finds what is there"
+    assert b"secret" not in carried
+
+
+async def test_without_a_policy_nobody_may_call(three: Three) -> None:
+    await three.provider.node.provide(NAME, _price)
     with anyio.fail_after(30):
-        result = await requester.invoke("finance/lookup", Payload(QUESTION, "application/json"), patience=20)
+        result = await three.ask()
     assert (result.status, result.code) == ("rejected", "not-allowed")
 
 
-async def test_a_failing_handler_gives_a_failed_receipt_whose_details_only_the_requester_reads(three) -> None:
-    provider, requester, *_ = three
-    await provider.publish("finance/lookup", b"opaque descriptor")
-    await provider.provide("finance/lookup", _fail, policy=CallPolicy(anyone=True))
+async def test_a_failing_handler_gives_a_failed_receipt_whose_details_only_the_requester_reads(three: Three) -> None:
+    await three.provider.node.provide(NAME, _fail, policy=ANYONE)
     with anyio.fail_after(30):
-        result = await requester.invoke("finance/lookup", Payload(QUESTION, "application/json"), patience=20)
+        result = await three.ask()
     assert (result.status, result.code) == ("failed", "program-exit")
     assert b"secret" not in result.receipt.data
     assert result.problem is not None and result.problem["detail"] == "secret detail"

@@ -48,7 +48,8 @@ class Dialling:
     async def run(self) -> None:
         """Return once connected; raise `RemoteError` (`unreachable`) after a refusal. Cancel it to give up."""
         dialler = self._dialler
-        dialler.network.carry(dialler.name, self._target, CONTROL_SIZE, self._on_knock, "dial", lossy=True)
+        if not dialler.vanished:
+            dialler.network.carry(dialler.name, self._target, CONTROL_SIZE, self._on_knock, "dial", lossy=True)
         try:
             await self._answered.wait()
         finally:

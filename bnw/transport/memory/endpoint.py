@@ -29,6 +29,7 @@ from bnw.transport.memory.gossip import Gossip
 from bnw.transport.memory.peering import Peering
 from bnw.transport.memory.stream import MemoryStream
 from bnw.transport.tasks import serve_stream
+from bnw.wire.content_id import ContentId
 from bnw.wire.errors import LocalError, RemoteError
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class MemoryEndpoint:
         self.network = network
         self.name = name
         self.tasks = tasks
+        self.traffic = network.traffic.of(name)
+        self.vanished = False
+        """Whether nothing that this endpoint sends arrives any more, because it has crashed."""
         self.gossip = Gossip(self)
         self._feed: EventFeed[TransportEvent] = EventFeed()
         self._handlers: dict[str, StreamHandler] = {}
@@ -112,9 +116,7 @@ class MemoryEndpoint:
         try:
             with anyio.move_on_after(timeout):
                 stream = await peering.open(protocol)
-                peering.answer(
-                    partial(peering.far.owner.on_open, peering.far, stream), f"{stream.name} open {protocol}"
-                )
+                peering.answer(partial(peering.far.owner.on_open, peering.far, stream), stream.name, "open", protocol)
                 await stream.opened()
                 accepted = True
         finally:
@@ -160,13 +162,13 @@ class MemoryEndpoint:
     def on_open(self, peering: Peering, opener: MemoryStream) -> None:
         handler = self._handlers.get(opener.protocol)
         if handler is None:
-            peering.answer(partial(opener.on_refused, "protocol"), f"{opener.name} refused")
+            peering.answer(partial(opener.on_refused, "protocol"), opener.name, "refused")
             return
         stream = peering.accept(opener)
         if stream is None:
-            peering.answer(partial(opener.on_refused, "busy"), f"{opener.name} refused")
+            peering.answer(partial(opener.on_refused, "busy"), opener.name, "refused")
             return
-        peering.answer(partial(opener.on_accepted, stream), f"{opener.name} accepted")
+        peering.answer(partial(opener.on_accepted, stream), opener.name, "accepted")
         self.tasks.start_soon(serve_stream, stream, handler)
 
     def come_up(self, peering: Peering) -> None:
@@ -176,7 +178,7 @@ class MemoryEndpoint:
                 self.lose(self._peerings[peering.peer])
             peering.up = True
             self._peerings[peering.peer] = peering
-            self.record(f"up {peering.peer}")
+            self.record("up", peering.peer)
             self._feed.put(PeerConnected(peering.peer))
 
     def hang_up(self, peering: Peering) -> None:
@@ -189,16 +191,33 @@ class MemoryEndpoint:
         if peering.up:
             peering.go_down()
             del self._peerings[peering.peer]
-            self.record(f"down {peering.peer}")
+            self.record("down", peering.peer)
             self._feed.put(PeerDisconnected(peering.peer))
+
+    def vanish(self) -> list[Peering]:
+        """Send nothing any more, and end all connections here. Returns them; the other sides know nothing yet."""
+        peerings = self.peerings()
+        self.vanished = True
+        for peering in peerings:
+            self.lose(peering)
+        return peerings
 
     def close(self) -> None:
         for peering in self.peerings():
             self.hang_up(peering)
         self._feed.close()
 
+    def count_lost_gossip(self) -> None:
+        self.network.traffic.gossip_lost += 1
+
+    def count_marked_gossip(self, id: ContentId) -> None:
+        """Count a message that arrived from here if it is one of those to be watched."""
+        traffic = self.network.traffic
+        if id in traffic.marked:
+            traffic.marked_from[self.name] = traffic.marked_from.get(self.name, 0) + 1
+
     def loses_gossip_to(self, peer: PeerId) -> bool:
         return self.network.loses_gossip(self.name, peer)
 
-    def record(self, text: str) -> None:
-        self.network.record(f"{self.name} {text}")
+    def record(self, *what: object) -> None:
+        self.network.record(self.name, *what)

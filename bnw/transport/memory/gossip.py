@@ -19,6 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from bnw.transport.bounds import GOSSIP_QUEUE, PUBLISH_PATIENCE, check_message
 from bnw.transport.interface import MessageHandler, PeerId, Validator, Verdict
 from bnw.transport.memory.peering import Peering
+from bnw.transport.memory.traffic import NodeTraffic
 from bnw.transport.seen import Seen
 from bnw.transport.tasks import hand_over, judge
 from bnw.wire.content_id import ContentId, content_id
@@ -35,6 +36,7 @@ class Owner(Protocol):
     """The endpoint, as its gossip sees it."""
 
     tasks: TaskGroup
+    traffic: NodeTraffic
 
     def peerings(self) -> Iterable[Peering]:
         """In the order of peer ids."""
@@ -42,7 +44,11 @@ class Owner(Protocol):
 
     def loses_gossip_to(self, peer: PeerId) -> bool: ...
 
-    def record(self, text: str) -> None: ...
+    def count_lost_gossip(self) -> None: ...
+
+    def count_marked_gossip(self, id: ContentId) -> None: ...
+
+    def record(self, *what: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class Message:
     id: ContentId
 
     def __str__(self) -> str:
-        return f"{self.topic} {self.id.hex()[:16]} {len(self.data)}"
+        return f"{self.topic} {self.id.hex()[:32]} {len(self.data)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +97,40 @@ class Gossip:
             while any(p.gossip_in_flight >= MAX_GOSSIP_IN_FLIGHT for p in self._interested(topic)):
                 await self._room.wait()
         if self._seen.add((topic, message.id), anyio.current_time()):
-            self._owner.record(f"publish {message}")
+            self._owner.record("publish", message)
             self._spread(message, None)
         await anyio.lowlevel.checkpoint()
 
+    def force(self, topic: str, data: bytes, peers: Iterable[PeerId]) -> int:
+        """Send `data` to some peers, whether it was sent before or not, as only an adversary does.
+
+        Returns to how many there was room to send it.
+        """
+        message = Message(topic, data, content_id(data))
+        chosen = frozenset(peers)
+        sent = 0
+        for peering in self._interested(topic):
+            if peering.peer in chosen and peering.gossip_in_flight < MAX_GOSSIP_IN_FLIGHT:
+                self._send(message, peering)
+                sent += 1
+        return sent
+
     def on_message(self, message: Message, source: PeerId) -> None:
+        self._owner.traffic.gossip_received += 1
         subscription = self._subscriptions.get(message.topic)
         if subscription is None or not self._seen.add((message.topic, message.id), anyio.current_time()):
             return
+        self._owner.traffic.gossip_new += 1
         try:
             subscription.arrivals.send_nowait((source, message))
         except anyio.WouldBlock:
-            self._owner.record(f"overrun {message} from {source}")
+            self._owner.record("overrun", message, "from", source)
 
     def _announce(self, topic: str, peering: Peering) -> None:
         def arrive() -> None:
             peering.far.topics[topic] = None
 
-        peering.answer(arrive, f"subscribe {topic}")
+        peering.answer(arrive, "subscribe", topic)
 
     def _interested(self, topic: str) -> list[Peering]:
         return [peering for peering in self._owner.peerings() if topic in peering.topics]
@@ -118,17 +140,21 @@ class Gossip:
             if peering.peer == source:
                 continue
             if peering.gossip_in_flight >= MAX_GOSSIP_IN_FLIGHT or self._owner.loses_gossip_to(peering.peer):
-                self._owner.record(f"lost {message} to {peering.peer}")
+                self._owner.record("lost", "to", peering.peer, message)
+                self._owner.count_lost_gossip()
                 continue
-            peering.gossip_in_flight += 1
-            peering.carry(
-                ENVELOPE_SIZE + len(message.data), partial(self._arrive, message, peering), f"gossip {message}"
-            )
+            self._send(message, peering)
+
+    def _send(self, message: Message, peering: Peering) -> None:
+        peering.gossip_in_flight += 1
+        size = ENVELOPE_SIZE + len(message.data)
+        peering.carry(size, partial(self._arrive, message, peering), "gossip", message)
 
     def _arrive(self, message: Message, peering: Peering) -> None:
         peering.gossip_in_flight -= 1
         self._room.set()
         self._room = anyio.Event()
+        self._owner.count_marked_gossip(message.id)
         peering.far.owner.gossip.on_message(message, peering.far.peer)
 
     async def _work(
@@ -137,7 +163,7 @@ class Gossip:
         async with subscription.arrivals, arrivals:
             async for source, message in arrivals:
                 verdict = await judge(subscription.validator, source, message.data)
-                self._owner.record(f"{verdict.value} {message} from {source}")
+                self._owner.record(verdict.value, message, "from", source)
                 if verdict is Verdict.ACCEPT:
                     self._spread(message, source)
                     await hand_over(subscription.handler, source, message.data)

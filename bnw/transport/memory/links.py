@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from bnw.transport.memory.chance import UNIFORM, chance, draw
 from bnw.transport.memory.queue import Call
-from bnw.wire.environment import Environment, random_below
+from bnw.wire.environment import Environment
 
 RETRANSMISSION = 0.2
 """Seconds that a lost packet delays its successors; the smallest retransmission timeout common among TCP stacks."""
@@ -25,7 +26,11 @@ class Link:
     latency: float = 0.005
     """Seconds one way."""
     jitter: float = 0.0
-    """Up to so many seconds are added to the latency, evenly distributed."""
+    """Seconds added to the latency: up to so many, evenly distributed, or so many on average in another shape."""
+    jitter_shape: str = UNIFORM
+    """One of `bnw.transport.memory.chance.SHAPES`."""
+    message_cost: int = 0
+    """Bytes that each entry takes beyond its size."""
     bandwidth: float | None = None
     """Bytes a second each way; None for no limit."""
     loss: float = 0.0
@@ -49,21 +54,21 @@ class Direction:
         link = self.link
         sent = now
         if link.bandwidth is not None:
-            self._sender_free = max(now, self._sender_free) + size / link.bandwidth
+            self._sender_free = max(now, self._sender_free) + (size + link.message_cost) / link.bandwidth
             sent = self._sender_free
         delay = link.latency
         if link.jitter:
-            delay += link.jitter * self._chance()
+            if link.jitter_shape == UNIFORM:
+                delay += link.jitter * chance(self._environment)
+            else:
+                delay += draw(self._environment, link.jitter_shape, link.jitter)
         if link.loss:
             for _ in range(MAX_RETRANSMISSIONS):
-                if self._chance() >= link.loss:
+                if chance(self._environment) >= link.loss:
                     break
                 delay += RETRANSMISSION
         self._last_arrival = max(sent + delay, self._last_arrival)
         return self._last_arrival
 
     def loses_gossip(self) -> bool:
-        return bool(self.link.gossip_loss) and self._chance() < self.link.gossip_loss
-
-    def _chance(self) -> float:
-        return random_below(self._environment, 2**32) / 2**32
+        return bool(self.link.gossip_loss) and chance(self._environment) < self.link.gossip_loss

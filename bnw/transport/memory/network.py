@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -13,7 +14,9 @@ from bnw.transport.interface import PeerId
 from bnw.transport.memory.endpoint import MemoryEndpoint
 from bnw.transport.memory.links import Direction, Link
 from bnw.transport.memory.queue import Call, EventQueue
+from bnw.transport.memory.traffic import Traffic
 from bnw.transport.tasks import background_tasks
+from bnw.wire.content_id import content_id
 from bnw.wire.environment import Environment
 from bnw.wire.errors import LocalError
 
@@ -30,15 +33,20 @@ class MemoryNetwork:
             await a.dial("mem:b")
 
     `environment` gives the randomness of links. `link` is what lies between any two endpoints unless `set_link` says
-    otherwise. `trace` gets a line for everything that is sent and everything that happens, with its virtual time.
+    otherwise. `trace` gets a line for everything that arrives and everything that happens, with its virtual time in
+    seconds: `1.005000 a>b gossip <topic> <hash> <size> sent 1.000000`. Bytes show as size and first half of their hash.
+    With a `tick`, entries arrive at its multiples only (seconds), which makes large networks cheaper.
     """
 
-    def __init__(self, environment: Environment, *, link: Link | None = None, trace: Trace | None = None) -> None:
+    def __init__(
+        self, environment: Environment, *, link: Link | None = None, tick: float = 0.0, trace: Trace | None = None
+    ) -> None:
+        self.traffic = Traffic()
         self._environment = environment
         self._link = link or Link()
         self._links: dict[tuple[str, str], Link] = {}
         self._trace = trace
-        self._queue = EventQueue()
+        self._queue = EventQueue(tick)
         self._endpoints: dict[str, MemoryEndpoint] = {}
         self._directions: dict[tuple[str, str], Direction] = {}
         self._cuts: dict[tuple[str, str], float] = {}
@@ -65,7 +73,8 @@ class MemoryNetwork:
             try:
                 yield endpoint
             finally:
-                del self._endpoints[name]
+                if self._endpoints.get(name) is endpoint:
+                    del self._endpoints[name]
                 endpoint.close()
 
     def endpoint_named(self, name: str) -> MemoryEndpoint | None:
@@ -80,11 +89,23 @@ class MemoryNetwork:
 
     def disconnect(self, a: str, b: str) -> None:
         """Break the connection between `a` and `b`, if there is one; both notice at once and may dial again."""
-        self.record(f"disconnect {a} {b}")
+        self.record("disconnect", a, b)
         one, other = self._endpoints.get(a), self._endpoints.get(b)
         for here, there in ((one, b), (other, a)):
             if here is not None and (peering := here.peering(PeerId(there))) is not None:
                 here.lose(peering)
+
+    def crash(self, name: str) -> None:
+        """Let the endpoint `name` vanish without a word; its name is free at once. Nothing that it still sends arrives.
+
+        Its peers notice after `CUT_NOTICED` seconds, or when it dials them anew.
+        """
+        endpoint = self._endpoints.pop(name, None)
+        if endpoint is not None:
+            self.record(name, "crash")
+            due = anyio.current_time() + CUT_NOTICED
+            for peering in endpoint.vanish():
+                self._queue.call_at(due, partial(peering.far.owner.lose, peering.far))
 
     def cut(self, a: str, b: str) -> None:
         """Let nothing pass between `a` and `b`. What they send waits for `heal`, until after `CUT_NOTICED` seconds both
@@ -92,40 +113,46 @@ class MemoryNetwork:
         pair = _pair(a, b)
         if pair not in self._cuts:
             now = anyio.current_time()
-            self.record(f"cut {a} {b}")
+            self.record("cut", a, b)
             self._cuts[pair] = now
             self._queue.call_at(now + CUT_NOTICED, lambda: self._notice(pair, now))
 
     def heal(self, a: str, b: str) -> None:
         """Undo `cut`; what waited arrives now."""
         if self._cuts.pop(_pair(a, b), None) is not None:
-            self.record(f"heal {a} {b}")
+            self.record("heal", a, b)
             for ends in ((a, b), (b, a)):
                 held = self._direction(*ends).held
                 while held:
                     held.popleft()()
 
-    def carry(self, source: str, target: str, size: int, call: Call, what: str, *, lossy: bool = False) -> None:
-        """Make `call` when an entry of `size` bytes has crossed the link; a cut loses it if `lossy`, else holds it."""
+    def carry(self, source: str, target: str, size: int, call: Call, *what: object, lossy: bool = False) -> None:
+        """Make `call` when an entry of `size` bytes has crossed the link; a cut loses it if `lossy`, else holds it.
+
+        `what` says for the trace what the entry is.
+        """
         direction = self._direction(source, target)
         now = anyio.current_time()
-        due = direction.arrival(now, size)
 
         def arrive() -> None:
-            if _pair(source, target) not in self._cuts:
+            if self._cuts and _pair(source, target) in self._cuts:
+                self.record(source, "lost" if lossy else "held", "to", target, *what)
+                if not lossy:
+                    direction.held.append(arrive)
+            else:
+                if self._trace is not None:
+                    self.record(f"{source}>{target}", *what, f"sent {now:.6f}")
                 call()
-            elif not lossy:
-                direction.held.append(call)
 
-        self.record(f"{source}>{target} {what} due {due:.6f}")
-        self._queue.call_at(due, arrive)
+        self._queue.call_at(direction.arrival(now, size), arrive)
 
     def loses_gossip(self, source: str, target: str) -> bool:
         return self._direction(source, target).loses_gossip()
 
-    def record(self, text: str) -> None:
+    def record(self, *what: object) -> None:
+        """Put a line into the trace, if there is one. The text is made only then, as it costs more than a delivery."""
         if self._trace is not None:
-            self._trace(f"{anyio.current_time():.6f} {text}")
+            self._trace(f"{anyio.current_time():.6f} {' '.join(map(_shown, what))}")
 
     def _direction(self, source: str, target: str) -> Direction:
         ends = (source, target)
@@ -139,6 +166,10 @@ class MemoryNetwork:
             self._direction(a, b).held.clear()
             self._direction(b, a).held.clear()
             self.disconnect(a, b)
+
+
+def _shown(part: object) -> str:
+    return f"{content_id(part).hex()[:32]} {len(part)}" if isinstance(part, bytes) else str(part)
 
 
 def _pair(a: str, b: str) -> tuple[str, str]:

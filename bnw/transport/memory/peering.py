@@ -41,15 +41,23 @@ class Peering:
         one.far, other.far = other, one
         return one, other
 
-    def carry(self, size: int, call: Callable[[], None], what: str) -> None:
+    def carry(self, size: int, call: Callable[[], None], *what: object) -> None:
         """Make `call` at the far side, after everything carried before; not if the far side has gone down by then."""
         far = self.far
+        if self.owner.vanished:
+            return
+        self.owner.traffic.sent_bytes += size
+        received = far.owner.traffic
 
         def arrive() -> None:
             if far.up:
+                received.received_entries += 1
+                received.received_bytes += size
                 call()
+            else:
+                far.owner.record("drops it")
 
-        self.owner.network.carry(self.owner.name, far.owner.name, size, arrive, what)
+        self.owner.network.carry(self.owner.name, far.owner.name, size, arrive, *what)
 
     async def open(self, protocol: str) -> MemoryStream:
         """A new half for a stream opened here, once there is a slot for it.
@@ -87,6 +95,6 @@ class Peering:
             stream.on_reset()
         self._slot_freed.set()
 
-    def answer(self, call: Callable[[], None], what: str) -> None:
+    def answer(self, call: Callable[[], None], *what: object) -> None:
         """Carry an entry that holds no data."""
-        self.carry(CONTROL_SIZE, call, what)
+        self.carry(CONTROL_SIZE, call, *what)

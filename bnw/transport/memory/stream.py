@@ -23,7 +23,7 @@ class Carrier(Protocol):
     @property
     def peer(self) -> PeerId: ...
 
-    def carry(self, size: int, call: Callable[[], None], what: str) -> None: ...
+    def carry(self, size: int, call: Callable[[], None], *what: object) -> None: ...
 
     def forget(self, stream: MemoryStream) -> None: ...
 
@@ -105,7 +105,7 @@ class MemoryStream:
                 piece = bytes(rest[: min(MAX_PIECE, self._window)])
                 rest = rest[len(piece) :]
                 self._window -= len(piece)
-                self._to_far(partial(_far(self).on_data, piece), len(piece), f"data {len(piece)}")
+                self._to_far(partial(_far(self).on_data, piece), "data", piece, size=len(piece))
 
     async def send_eof(self) -> None:
         await anyio.lowlevel.checkpoint()
@@ -116,7 +116,7 @@ class MemoryStream:
         if not self._over:
             self._end()
             if not self._far_eof:
-                self._to_far(_far(self).on_stop, what="stop")
+                self._to_far(_far(self).on_stop, "stop")
             self._finish()
         await anyio.lowlevel.checkpoint()
 
@@ -128,14 +128,14 @@ class MemoryStream:
         """Reset without waiting."""
         if not self._over:
             if self._far is not None:
-                self._to_far(self._far.on_reset, what="reset")
+                self._to_far(self._far.on_reset, "reset")
             self._finish()
 
     def on_accepted(self, far: MemoryStream) -> None:
         """The peer has made its half. If this one has been given up since, tell it so."""
         self._far = far
         if self._over:
-            self._to_far(far.on_reset, what="reset")
+            self._to_far(far.on_reset, "reset")
         self._changed.set()
 
     def on_refused(self, code: str) -> None:
@@ -180,7 +180,7 @@ class MemoryStream:
     def _end(self) -> None:
         if not self._sent_eof:
             self._sent_eof = True
-            self._to_far(_far(self).on_eof, what="eof")
+            self._to_far(_far(self).on_eof, "eof")
 
     def _finish(self) -> None:
         self._closed = True
@@ -190,11 +190,11 @@ class MemoryStream:
 
     def _give_window(self) -> None:
         if not self._far_eof:
-            self._to_far(partial(_far(self).on_window, self._consumed), what=f"window {self._consumed}")
+            self._to_far(partial(_far(self).on_window, self._consumed), "window", self._consumed)
         self._consumed = 0
 
-    def _to_far(self, call: Callable[[], None], size: int = 0, what: str = "") -> None:
-        self._carrier.carry(CONTROL_SIZE + size, call, f"{self.name} {what}")
+    def _to_far(self, call: Callable[[], None], *what: object, size: int = 0) -> None:
+        self._carrier.carry(CONTROL_SIZE + size, call, self.name, *what)
 
     async def _wait(self) -> None:
         # One event serves the reader and the writer: waking both is harmless, as each looks again.
