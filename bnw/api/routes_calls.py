@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 from starlette.requests import Request
@@ -28,12 +30,14 @@ from bnw.api.requests import (
 )
 from bnw.api.routes_catalog import LONGEST_PATIENCE
 from bnw.inbox.payload import Payload
-from bnw.invoke.handlers import ProgramHandler
+from bnw.invoke.handlers import Handler, ProgramHandler, ServiceHandler
 from bnw.invoke.policy import CallPolicy
-from bnw.invoke.requester import DEFAULT_DEADLINE, CallResult
+from bnw.invoke.policy_file import CapabilityPolicy
+from bnw.invoke.requester import DEFAULT_DEADLINE, CallResult, OnStep
 from bnw.node.node import DEFAULT_PATIENCE, Node
+from bnw.node.policy_file import PolicyFile
 from bnw.node.views import CallEnded
-from bnw.objects.catalog import ProviderOffer
+from bnw.objects.catalog import CapabilityManifest, ProviderOffer
 from bnw.transport.tasks import background_tasks
 from bnw.wire.errors import InvalidError
 from bnw.wire.limits import DAY, MAX_PAYLOAD_IN_MEMORY
@@ -50,20 +54,13 @@ DEFAULT_MEDIA_TYPE = "application/octet-stream"
 def call_routes(node: Node) -> list[Route]:
     async def provide(request: Request) -> Response:
         body = await read_json_body(request)
-        arguments = texts_of(body, "arguments", most=MAX_ARGUMENTS)
-        if not arguments:
-            raise bad_request("a program is needed", "arguments")
-        variables = body.get("environment", {})
-        if not isinstance(variables, dict) or len(variables) > MAX_VARIABLES:
-            raise bad_request(f"an object of at most {MAX_VARIABLES} variables is needed", "environment")
-        environment = {name: text_of(variables, name) for name in variables}
-        handler = ProgramHandler(arguments, environment=environment, directory=Path(text_of(body, "directory", "/")))
-        listed = (identity_of(text, "listed") for text in texts_of(body, "listed", most=MAX_LISTED))
+        reference = text_of(body, "reference")
+        file = await _policy_file(node, body, reference)
         provide_it = partial(
             node.provide,
-            text_of(body, "reference"),
-            handler,
-            policy=CallPolicy(anyone=flag_of(body, "anyone"), listed=frozenset(listed)),
+            reference,
+            _handler(body, None if file is None else file[1]),
+            policy=_policy(body) if file is None else file[0],
             idempotent=flag_of(body, "idempotent"),
         )
         if flag_of(body, "detach"):
@@ -98,6 +95,8 @@ def call_routes(node: Node) -> list[Route]:
             node.invoke,
             reference,
             public=flag_of(parameters, "public"),
+            inactivity=_optional_milliseconds(parameters, "inactivity_ms"),
+            any_order=flag_of(parameters, "any_order"),
             provider=identity_of(provider, "provider") if provider else None,
             deadline_in=milliseconds_of(parameters, "deadline_ms", DEFAULT_DEADLINE, most=LONGEST_DEADLINE),
             patience=patience / 1000,
@@ -107,24 +106,14 @@ def call_routes(node: Node) -> list[Route]:
 
         async def produce(emit: Emit) -> None:
             given = media_type or await _usual_media_type(node, reference, patience / 1000)
-            steps, told = anyio.create_memory_object_stream[Mapping[str, str]](MAX_STEPS_WAITING)
-            result: list[CallResult] = []
 
-            def on_step(step: str, details: Mapping[str, str]) -> None:
-                steps.send_nowait({"event": "step", "step": step, **details})
+            async def run(on_step: OnStep) -> CallResult:
+                try:
+                    return await call(Payload(data, given, name), on_step=on_step)
+                except InvalidError as error:
+                    raise error.at("input") from error
 
-            async def run() -> None:
-                with steps:
-                    try:
-                        result.append(await call(Payload(data, given, name), on_step=on_step))
-                    except InvalidError as error:
-                        raise error.at("input") from error
-
-            async with background_tasks() as tasks:
-                tasks.start_soon(run)
-                async for step in told:
-                    await emit(step)
-            await emit({"event": "result", **result_json(result[0])})
+            await follow_call(emit, run)
 
         return LineStream(produce)
 
@@ -133,6 +122,67 @@ def call_routes(node: Node) -> list[Route]:
         Route("/v1/provide/stop", stop_providing, methods=["POST"]),
         Route("/v1/invoke", invoke, methods=["POST"]),
     ]
+
+
+async def follow_call(emit: Emit, run: Callable[[OnStep], Awaitable[CallResult]]) -> None:
+    """Emit each step of a call, then its result."""
+    steps, told = anyio.create_memory_object_stream[Mapping[str, str]](MAX_STEPS_WAITING)
+    result: list[CallResult] = []
+
+    def on_step(step: str, details: Mapping[str, str]) -> None:
+        # A reader that is slow misses progress, never the result.
+        with suppress(anyio.WouldBlock):
+            steps.send_nowait({"event": "step", "step": step, **details})
+
+    async def run_it() -> None:
+        with steps:
+            result.append(await run(on_step))
+
+    async with background_tasks() as tasks:
+        tasks.start_soon(run_it)
+        async for step in told:
+            await emit(step)
+    await emit({"event": "result", **result_json(result[0])})
+
+
+async def _policy_file(
+    node: Node, body: Mapping[str, Any], reference: str
+) -> tuple[Callable[[], CallPolicy], CapabilityPolicy] | None:
+    """The policy of the file that `policy` names, if any: for calls, and for the program."""
+    path = text_of(body, "policy", "")
+    if not path:
+        return None
+    file = PolicyFile(Path(path))
+    manifest = await node.find(reference)
+    assert isinstance(manifest.body, CapabilityManifest)
+    return file.calls_of(manifest.body.name, manifest.id), file.of(manifest.body.name, manifest.id)
+
+
+def _policy(body: Mapping[str, Any]) -> CallPolicy:
+    listed = (identity_of(text, "listed") for text in texts_of(body, "listed", most=MAX_LISTED))
+    return CallPolicy(anyone=flag_of(body, "anyone"), listed=frozenset(listed), delegated=flag_of(body, "delegated"))
+
+
+def _handler(body: Mapping[str, Any], program: CapabilityPolicy | None) -> Handler:
+    url = text_of(body, "url", "")
+    arguments = texts_of(body, "arguments", most=MAX_ARGUMENTS)
+    if bool(url) == bool(arguments):
+        raise bad_request("either a program or a url is needed", "arguments")
+    if url:
+        return ServiceHandler(url)
+    variables = body.get("environment", {})
+    if not isinstance(variables, dict) or len(variables) > MAX_VARIABLES:
+        raise bad_request(f"an object of at most {MAX_VARIABLES} variables is needed", "environment")
+    environment = {name: text_of(variables, name) for name in variables}
+    directory = text_of(body, "directory", "/")
+    if program is not None:
+        environment |= program.environment or {}
+        directory = program.directory or directory
+    return ProgramHandler(arguments, environment=environment, directory=Path(directory))
+
+
+def _optional_milliseconds(values: Mapping[str, Any], name: str) -> int | None:
+    return None if name not in values else milliseconds_of(values, name, 1, most=LONGEST_DEADLINE)
 
 
 async def _usual_media_type(node: Node, reference: str, patience: float) -> str:

@@ -14,8 +14,11 @@ from hypercorn.trio import serve
 from starlette.applications import Starlette
 
 from bnw.api.requests import answer_error
+from bnw.api.routes_authority import authority_routes
 from bnw.api.routes_calls import call_routes
 from bnw.api.routes_catalog import catalog_routes
+from bnw.api.routes_follow import follow_routes
+from bnw.api.routes_invocations import invocation_routes
 from bnw.api.routes_node import node_routes
 from bnw.api.socket_file import bind_socket, remove_socket
 from bnw.node.node import Node
@@ -30,7 +33,8 @@ MAX_HEADERS = 32 * KIB
 
 def application(node: Node) -> Starlette:
     """The API of `node` as an ASGI application."""
-    routes = [*node_routes(node), *catalog_routes(node), *call_routes(node)]
+    routes = [*node_routes(node), *catalog_routes(node), *follow_routes(node), *call_routes(node)]
+    routes += [*invocation_routes(node), *authority_routes(node)]
     return Starlette(routes=routes, exception_handlers={BnwError: answer_error})
 
 

@@ -31,8 +31,10 @@ EXIT_STATUS = {"completed": ExitStatus.DONE, "expired": ExitStatus.DEADLINE}
 
 @click.command()
 @click.argument("capability")
-@click.option("--exec", "command", required=True, metavar="COMMAND", help="The program to run for each call.")
-@click.option("--allow", multiple=True, metavar="WHO", help="'anyone', or an identity (did:key:...). Default: nobody.")
+@click.option("--exec", "command", metavar="COMMAND", help="The program to run for each call.")
+@click.option("--url", help="A service on this machine to ask instead (http://127.0.0.1:PORT/...).")
+@click.option("--allow", multiple=True, metavar="WHO", help="'anyone', 'delegated' or a did:key. Default: nobody.")
+@click.option("--policy", "policy", type=file_path, help="A policy file, read again whenever it changes.")
 @click.option("--env", "variables", multiple=True, metavar="NAME[=VALUE]", help="A variable that the program sees.")
 @click.option("--name", help="Publish CAPABILITY, a file, under this name; default: the file's name up to a dot.")
 @with_option
@@ -42,28 +44,38 @@ EXIT_STATUS = {"completed": ExitStatus.DONE, "expired": ExitStatus.DEADLINE}
 def provide(
     session: Session,
     capability: str,
-    command: str,
+    command: str | None,
+    url: str | None,
     allow: tuple[str, ...],
+    policy: Path | None,
     variables: tuple[str, ...],
     name: str | None,
     linked: tuple[Path, ...],
     idempotent: bool,
     detach: bool,
 ) -> None:
-    """Answer calls of CAPABILITY with a program: input on standard input, output on standard output.
+    """Answer calls of CAPABILITY with a program (input on standard input, output on standard output) or a service.
 
     CAPABILITY is a name, a manifest id, or a descriptor file, which is published first. The program runs in this
-    directory, with your rights, once per call. Its failures are reported to the requester.
+    directory, with your rights, once per call. Its failures are reported to the requester. What it is told, and how it
+    reports progress, is in docs/calls.md.
 
     \b
     Example: bnw provide finance/lookup --exec 'python3 lookup.py' --allow anyone
     """
+    if (command is None) == (url is None):
+        raise click.UsageError("give either --exec or --url")
+    if policy is not None and allow:
+        raise click.UsageError("who may call stands either in --policy or in --allow")
     body: dict[str, Any] = {
-        "arguments": _arguments(command),
+        "arguments": [] if command is None else _arguments(command),
+        "url": url or "",
+        "policy": "" if policy is None else str(_checked_policy(policy)),
+        "delegated": "delegated" in allow,
         "environment": _environment(variables),
         "directory": str(Path.cwd()),
         "anyone": "anyone" in allow,
-        "listed": [who for who in allow if who != "anyone"],
+        "listed": [who for who in allow if who not in {"anyone", "delegated"}],
         "idempotent": idempotent,
         "detach": detach,
     }
@@ -74,7 +86,7 @@ def provide(
             session.show(value, lambda: [f"providing {capability}", f"offer     {value['offer_id']}"])
             return
         with client.lines("POST", "/v1/provide", body=body) as events:
-            _report_calls(session, capability, allow, events)
+            _report_calls(session, capability, allow, policy, events)
     # The stream has no end of its own: the node has stopped.
     raise LocalError(
         "node-ended", "the node ended", cure="start it again with `bnw run`", exit_status=ExitStatus.UNREACHABLE
@@ -92,11 +104,29 @@ def _published(client: ApiClient, session: Session, capability: str, name: str |
     return published
 
 
-def _report_calls(session: Session, capability: str, allow: tuple[str, ...], events: Iterator[dict[str, Any]]) -> None:
+def _checked_policy(path: Path) -> Path:
+    """The absolute path of a policy file that can be read as one now."""
+    from bnw.node.policy_file import read_policy
+
+    read_policy(path)
+    return path.absolute()
+
+
+def _report_calls(
+    session: Session,
+    capability: str,
+    allow: tuple[str, ...],
+    policy: Path | None,
+    events: Iterator[dict[str, Any]],
+) -> None:
     import json
 
-    allowed = "anyone may call" if "anyone" in allow else f"{len(allow)} identities may call"
-    if not allow:
+    allowed = "anyone may call" if "anyone" in allow else f"{len(set(allow) - {'delegated'})} identities may call"
+    if "delegated" in allow:
+        allowed += ", and those who show a delegation"
+    if policy is not None:
+        allowed = f"{policy} says who may call"
+    elif not allow:
         allowed = "nobody may call yet (see --allow)"
     for event in events:
         if session.as_json:
@@ -151,6 +181,8 @@ def _environment(variables: tuple[str, ...]) -> dict[str, str]:
 @click.option("--provider", metavar="IDENTITY", help="Ask only this provider.")
 @click.option("--public", is_flag=True, help="Send the input unsealed, readable by every carrier.")
 @click.option("--deadline", type=Duration(), default="2m", show_default=True, help="When to give up.")
+@click.option("--inactivity", type=Duration(), help="The longest that the handler may report nothing.")
+@click.option("--any-order", is_flag=True, help="Ask the next provider even if the one before may have run the call.")
 @click.option("--patience", type=Duration(), default="5s", show_default=True, help="How long to look for a provider.")
 @node_command
 def invoke(
@@ -164,9 +196,12 @@ def invoke(
     provider: str | None,
     public: bool,
     deadline: int,
+    inactivity: int | None,
+    any_order: bool,
     patience: int,
 ) -> None:
-    """Call CAPABILITY, a name or a manifest id, and print its verified output.
+    """Call CAPABILITY, a name or a manifest id, and print its verified output. `bnw invocation wait` takes up a call
+    that was broken off.
 
     \b
     Example: bnw invoke finance/lookup --data '{"symbol": "IBM", "month": "2005-03"}'
@@ -185,17 +220,19 @@ def invoke(
         "provider": provider,
         "public": public,
         "deadline_ms": deadline,
+        "inactivity_ms": inactivity,
+        "any_order": any_order,
         "patience_ms": patience,
     }
     with (
         session.node(settled=True) as client,
         client.lines("POST", "/v1/invoke", data=content, **parameters) as events,
     ):
-        result = _follow(session, events)
-    _show_result(session, result, output, force=force)
+        result = follow(session, events)
+    show_result(session, result, output, force=force)
 
 
-def _follow(session: Session, events: Iterator[dict[str, Any]]) -> dict[str, Any]:
+def follow(session: Session, events: Iterator[dict[str, Any]]) -> dict[str, Any]:
     """Tell each step as it happens; the result."""
     for event in events:
         if event.pop("event") == "result":
@@ -224,11 +261,16 @@ def step_text(step: dict[str, Any]) -> str:
             return f"not delivered yet: {step['reason']}"
         case "answered":
             return f"answered: {step['status']}"
+        case "progress":
+            fraction = f" {float(step['fraction']):.0%}" if "fraction" in step else ""
+            return f"progress: {step['stage']}{fraction} {step['note']}".rstrip()
+        case "next":
+            return f"{step['status']} [{step['code']}]; asking the next provider"
         case other:
             return str(other)
 
 
-def _show_result(session: Session, result: dict[str, Any], output: Path | None, *, force: bool) -> None:
+def show_result(session: Session, result: dict[str, Any], output: Path | None, *, force: bool) -> None:
     data = base64.b64decode(result.pop("output_base64", ""))
     completed = result["status"] == "completed"
     if completed and output is not None:

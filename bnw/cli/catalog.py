@@ -11,6 +11,7 @@ import click
 from bnw.cli.files import read_file
 from bnw.cli.session import Session, node_command
 from bnw.cli.units import moment_text, size_text
+from bnw.wire.errors import ExitStatus, LocalError
 from bnw.wire.limits import MAX_BLOB, MAX_DESCRIPTOR
 
 if TYPE_CHECKING:
@@ -23,13 +24,35 @@ with_option = click.option(
 
 
 def publish_files(
-    client: ApiClient, name: str, descriptor: Path, linked: tuple[Path, ...], provide: str = "publisher"
+    client: ApiClient,
+    name: str,
+    descriptor: Path,
+    linked: tuple[Path, ...],
+    *,
+    provide: str = "publisher",
+    opaque: bool = False,
 ) -> dict[str, Any]:
     """Add what the descriptor links to and publish it; the manifest as JSON."""
     data = read_file(descriptor, MAX_DESCRIPTOR)
+    if descriptor.suffix == ".json" and not opaque:
+        _check_readable(data, descriptor)
     for blob in [read_file(path, MAX_BLOB) for path in linked]:
         client.post_bytes("/v1/blobs", blob)
     return client.post_bytes("/v1/catalog", data, name=name, provide=provide)
+
+
+def _check_readable(data: bytes, path: Path) -> None:
+    """A file that calls itself JSON and is none is a slip, which the network would carry as opaque bytes for a year."""
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise LocalError(
+            "json",
+            f"not readable as JSON: {error}",
+            place=str(path),
+            cure="mend it; --opaque publishes the bytes as they are",
+            exit_status=ExitStatus.USAGE,
+        ) from None
 
 
 @click.command()
@@ -43,15 +66,18 @@ def publish_files(
     show_default=True,
     help="Who may provide it.",
 )
+@click.option("--opaque", is_flag=True, help="Publish the bytes whatever they are.")
 @node_command
-def publish(session: Session, name: str, descriptor: Path, linked: tuple[Path, ...], provide: str) -> None:
+def publish(
+    session: Session, name: str, descriptor: Path, linked: tuple[Path, ...], provide: str, opaque: bool
+) -> None:
     """Publish DESCRIPTOR, a file, under NAME. Publishing the same again changes nothing.
 
     \b
     Example: bnw publish finance/lookup lookup.profile.json --with input.schema.json --with output.schema.json
     """
     with session.node(settled=True) as client:
-        value = publish_files(client, name, descriptor, linked, provide)
+        value = publish_files(client, name, descriptor, linked, provide=provide, opaque=opaque)
     session.show(value, lambda: [f"published {value['name']}", f"manifest  {value['manifest_id']}"])
 
 
@@ -112,8 +138,6 @@ def catalog_inspect(session: Session, capability: str, template: bool) -> None:
     \b
     Example: bnw catalog-inspect finance/lookup --template > question.json
     """
-    from bnw.wire.errors import LocalError
-
     with session.node(settled=True) as client:
         value = client.get("/v1/catalog/inspect", reference=capability)
     if not template:

@@ -8,8 +8,13 @@ import bnw
 from bnw.cli.blob import blob
 from bnw.cli.calls import invoke, provide
 from bnw.cli.catalog import catalog, catalog_inspect, publish, withdraw
+from bnw.cli.delegation import delegate, delegation, revoke
 from bnw.cli.demo.command import demo
+from bnw.cli.follow import follow, unfollow
+from bnw.cli.invocation import invocation
 from bnw.cli.node import id_, init, peers, run, status
+from bnw.cli.openwop import openwop
+from bnw.cli.policy import policy
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -39,6 +44,14 @@ for command in (
     catalog_inspect,
     provide,
     invoke,
+    invocation,
+    delegate,
+    revoke,
+    delegation,
+    policy,
+    follow,
+    unfollow,
+    openwop,
     blob,
     demo,
 ):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bnw.identity.keys import IdentityId
 from bnw.inbox.access import AccessRecord
+from bnw.inbox.chunks import carried_size
 from bnw.invoke.descriptors import PRIVACY_PUBLIC, PRIVACY_SEALED, PayloadLimits
 from bnw.objects.calls import Invocation, Receipt
 from bnw.objects.mail import PayloadManifest
@@ -58,6 +59,19 @@ def check_plain_size_and_type(size: int, media_type: str, limits: PayloadLimits 
     if media_type not in limits.media_types:
         raise InvalidError(
             "media-type", f"media type {media_type} is not accepted; {', '.join(limits.media_types)} would be"
+        )
+
+
+def check_carried_size(carried: PayloadManifest, record: AccessRecord) -> None:
+    """That the manifest lists what carries `record.size` bytes and nothing more, before anything of it is fetched.
+
+    A small payload that lists a thousand chunks would make the other side fetch and hold them all.
+    """
+    expected = carried_size(record.size, sealed=carried.public is None)
+    if carried.size != expected:
+        raise InvalidError(
+            "payload-size",
+            f"the payload manifest lists {carried.size:,} bytes, where {record.size:,} travel as {expected:,}",
         )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from bnw.blobs.fetcher import BlobFetcher
 from bnw.identity.inbox_keys import InboxKey
 from bnw.identity.keys import SigningKey
+from bnw.inbox.delivery import Courier
+from bnw.invoke.authority.book import DelegationBook
 from bnw.invoke.descriptors import DescriptorPlugins
 from bnw.invoke.resolve import Catalog
 from bnw.store.interface import Store
@@ -27,3 +29,5 @@ class CallParts:
     fetcher: BlobFetcher
     plugins: DescriptorPlugins
     environment: Environment
+    courier: Courier
+    book: DelegationBook

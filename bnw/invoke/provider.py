@@ -1,100 +1,92 @@
-"""The provider's side: accept durably, check, run, answer with a signed receipt.
+"""The provider's side: refuse cheaply or accept durably, let calls wait their turn, run them, answer with a receipt.
 
-Accepting happens while the delivery waits for its confirmation, so a confirmed call survives a crash. Everything else
-happens in a bounded number of workers. The answer is pushed to the peer that brought the call; if that fails, the
-requester asks again and gets the stored receipt.
+What may happen in which order is decided by `bnw.invoke.machines.provider`; `bnw.invoke.serving` has one call. Here is
+what calls share: who may enter, how many run, where requesters were last seen.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import anyio
 from anyio.abc import TaskGroup
 
 from bnw.identity.keys import IdentityId
-from bnw.inbox.delivery import deliver
-from bnw.inbox.payload import Payload, open_payload, read_access
-from bnw.invoke.answer import SignedAnswer, Verdict, completed, failed, not_completed, rejected, sign_answer
-from bnw.invoke.checks import (
-    check_deadline,
-    check_participants,
-    check_plain_size_and_type,
-    check_privacy,
-    check_size_and_type,
-)
-from bnw.invoke.descriptors import DescriptorLimits
-from bnw.invoke.handlers import Call, Handler, HandlerFailure
-from bnw.invoke.journal import ACCEPTED, FINISHED, RUNNING, CallEntry, CallJournal
+from bnw.invoke.answer import Verdict, standard
+from bnw.invoke.attached import attachable
+from bnw.invoke.gate import Bounds, Gate, shows_that_it_is_new
+from bnw.invoke.handler import Report
+from bnw.invoke.journal import CallEntry, CallJournal
+from bnw.invoke.machines import provider as machine
+from bnw.invoke.machines.endings import NOT_KNOWN_TO_BE_NEW
+from bnw.invoke.machines.table import Event
 from bnw.invoke.parts import CallParts
-from bnw.invoke.policy import CallPolicy
-from bnw.objects.calls import STATUS_EXPIRED, STATUS_FAILED, STATUS_INTERRUPTED, Invocation, Receipt
-from bnw.objects.mail import PayloadManifest
+from bnw.invoke.progress import ProgressReporter
+from bnw.invoke.provision import Provision
+from bnw.invoke.running import serve
+from bnw.invoke.serving import CallReport, OnCall, ServedCall, Surroundings
+from bnw.objects.calls import Cancellation, Invocation, InvocationUpdate, Receipt
 from bnw.objects.signed import SignedObject
 from bnw.transport.interface import PeerId
 from bnw.wire.content_id import ContentId
-from bnw.wire.errors import InvalidError, LocalError, RemoteError
-from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY
+from bnw.wire.errors import LocalError, RemoteError
 
 logger = logging.getLogger(__name__)
 
-MAX_RUNNING = 8
-"""Calls that run at once."""
-MAX_WAITING = 256
-"""Calls that are accepted and wait for a worker. Beyond that a delivery is refused, and the requester tries later."""
+__all__ = ["CallReport", "Delivered", "OnCall", "Provider", "Provision"]
+
 MAX_ROUTES = 4096
 """Requesters whose last known peer is remembered."""
-FETCH_TIMEOUT = 60.0
-
-DEFAULT_OUTPUT_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Provision:
-    """A capability that this node answers for. `limits` is None for an opaque descriptor."""
+class Delivered:
+    """An invocation as it came: with what belongs to it, and from whom.
 
-    manifest: SignedObject
-    descriptor: bytes = field(repr=False)
-    limits: DescriptorLimits | None
-    schemas: Mapping[ContentId, bytes] = field(repr=False)
-    handler: Handler
-    policy: CallPolicy
-    idempotent: bool = False
-    """Whether a call that a crash interrupted may run again."""
+    `witnessed` says that whoever held it until now has promised not to hand it over again, as a mailbox does that has
+    confirmed our acknowledgement. Only then can a call from before this start be known not to have run.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class CallReport:
-    """Told to observers when a call comes to its end."""
-
-    invocation: ContentId
-    requester: IdentityId
-    capability: ContentId
-    status: str
-    code: str | None
-
-
-OnCall = Callable[[CallReport], None]
+    invocation: SignedObject
+    peer: PeerId
+    companions: tuple[SignedObject, ...] = ()
+    """The manifest of its input, delegations, and the requester's identity record."""
+    chunks: Mapping[ContentId, bytes] = field(default_factory=dict, repr=False)
+    """Chunks of the input that came along."""
+    cancelled: bool = False
+    witnessed: bool = False
 
 
 class Provider:
-    """Answers calls to one identity; `run` ends only when cancelled."""
+    """Answers calls to one identity; `run` ends only when cancelled, and must have begun before calls are accepted."""
 
-    def __init__(self, parts: CallParts, *, on_call: OnCall) -> None:
+    def __init__(self, parts: CallParts, *, on_call: OnCall, bounds: Bounds | None = None) -> None:
         self._parts = parts
         self._on_call = on_call
         self._journal = CallJournal(parts.store)
         self._provisions: dict[ContentId, Provision] = {}
         self._routes: OrderedDict[IdentityId, PeerId] = OrderedDict()
-        self._waiting = 0
-        self._queue, self._work = anyio.create_memory_object_stream[ContentId](float("inf"))
-        self._pushes: TaskGroup | None = None
+        self._bounds = bounds or Bounds()
+        self._gate = Gate(self._bounds)
+        self._live: dict[ContentId, ServedCall] = {}
+        self._reports: dict[ContentId, Report] = {}
+        self._parked: dict[ContentId, list[ServedCall]] = {}
+        """Idempotent calls of an earlier run whose capability is not provided yet in this one."""
+        self._slots = anyio.Semaphore(self._bounds.running)
+        self._started = parts.environment.now_ms()
+        self._around: Surroundings | None = None
+        self._ready = anyio.Event()
+        self._opening = anyio.Lock()
 
     def provide(self, provision: Provision) -> None:
         self._provisions[provision.manifest.id] = provision
+        for call in self._parked.pop(provision.manifest.id, ()):
+            call.provision = provision
+            if self._around is not None:
+                self._around.background.start_soon(self._take_turn, call)
 
     def stop_providing(self, capability: ContentId) -> None:
         self._provisions.pop(capability, None)
@@ -105,37 +97,186 @@ class Provider:
 
     async def run(self) -> None:
         async with anyio.create_task_group() as group:
-            self._pushes = group
-            for id, _ in await self._journal.unfinished():
-                self._waiting += 1
-                self._queue.send_nowait(id)
-            for _ in range(MAX_RUNNING):
-                group.start_soon(self._work_through_queue)
+            unfinished = await self._journal.load()
+            self._around = self._surroundings(group)
+            self._ready.set()
+            for id, entry in unfinished:
+                await self._recover(id, entry)
+            await anyio.sleep_forever()
 
-    async def accept(self, peer: PeerId, invocation: SignedObject) -> None:
-        """Take in an invocation for this identity, durably. A repeat is answered with the stored receipt.
+    async def accept(self, delivered: Delivered) -> None:
+        """Take in an invocation for this identity; when this returns, it is durable, or refused with a receipt.
 
-        Raises `LocalError` (`busy`) when too many calls wait.
+        A repeat is answered with the stored receipt. Raises `LocalError`: `busy` when there is no room even to remember
+        that it was refused, or those of the store.
         """
+        await self._ready.wait()
+        invocation = delivered.invocation
+        self._remember_route(invocation.signer, delivered.peer)
+        # One at a time, or two copies that arrive together would both find that the call is not known.
+        async with self._opening:
+            call = self._live.get(invocation.id)
+            if call is None:
+                call = await self._open(delivered)
+                arrival, verdict = self._judge(call, delivered)
+            else:
+                arrival, verdict = machine.Arrived(), None
+        await call.handle(arrival, verdict)
+        if call.broken:
+            raise LocalError("store-failed", "the call could not be kept", place=invocation.id.hex())
+        if delivered.cancelled:
+            await call.handle(machine.CancelArrived())
+
+    async def cancel(self, cancellation: SignedObject) -> bool:
+        """Act on a cancellation by the requester of the call; whether the call is known."""
+        assert isinstance(cancellation.body, Cancellation)
+        await self._ready.wait()
+        id = cancellation.body.invocation
+        call = self._live.get(id)
+        if call is not None:
+            if call.invocation.signer == cancellation.signer:
+                await call.handle(machine.CancelArrived())
+            return True
+        entry = await self._journal.get(id)
+        if entry is None or entry.requester != cancellation.signer:
+            return False
+        self._send_receipt_of(entry)
+        return True
+
+    def report_progress(self, id: ContentId, stage: str, fraction: float | None, note: str | None) -> None:
+        """For a service that reports over the local API. Raises `LocalError` (`unknown-call`), `InvalidError`."""
+        report = self._reports.get(id)
+        if report is None:
+            raise LocalError("unknown-call", "no such call runs now", place=id.hex())
+        report(stage, fraction, note)
+
+    async def remove_expired(self, now: int) -> None:
+        await self._journal.remove_expired(now)
+
+    def _surroundings(self, group: TaskGroup) -> Surroundings:
+        def enqueue(call: ServedCall) -> None:
+            group.start_soon(self._watch, call)
+            if call.provision is None and call.entry.idempotent:
+                self._parked.setdefault(call.body.capability, []).append(call)
+            else:
+                group.start_soon(self._take_turn, call)
+
+        return Surroundings(
+            parts=self._parts,
+            journal=self._journal,
+            on_call=self._on_call,
+            background=group,
+            enqueue=enqueue,
+            send_receipt=lambda receipt: group.start_soon(self._push_receipt, receipt),
+            ended=self._forget,
+        )
+
+    async def _open(self, delivered: Delivered) -> ServedCall:
+        """The call as the journal knows it, now live if it is not finished."""
+        assert self._around is not None
+        invocation, now = delivered.invocation, self._parts.environment.now_ms()
         body = invocation.body
         assert isinstance(body, Invocation)
-        self._remember_route(invocation.signer, peer)
+        provision = self._provisions.get(body.capability)
         entry = await self._journal.get(invocation.id)
-        if entry is not None:
-            if entry.state == FINISHED and entry.receipt is not None and self._pushes is not None:
-                self._pushes.start_soon(self._push_stored, invocation.signer, entry.receipt)
+        known = entry is not None
+        if entry is None:
+            entry = CallEntry(
+                capability=body.capability,
+                expires=body.expires,
+                idempotent=provision is not None and provision.idempotent,
+                receipt=None,
+                received=now,
+                refused=False,
+                requester=invocation.signer,
+                runs=0,
+                started=None,
+                state=machine.ACCEPTED,
+            )
+        state = machine.ProviderCall(entry.state if known else machine.UNKNOWN, None, entry.runs)
+        call = ServedCall(
+            self._around,
+            invocation,
+            provision,
+            entry,
+            state=state,
+            objects=(*delivered.companions, invocation),
+            chunks=delivered.chunks,
+        )
+        if state.phase != machine.FINISHED:
+            self._live[invocation.id] = call
+        return call
+
+    def _judge(self, call: ServedCall, delivered: Delivered) -> tuple[Event, Verdict | None]:
+        """What the arrival of a call that is not live means. Raises `LocalError` (`busy`), and forgets the call."""
+        idempotent = call.entry.idempotent
+        if call.state.phase in {machine.ACCEPTED, machine.RUNNING}:
+            # The disk failed under it earlier in this run, so it is treated as after a crash.
+            self._enter(call)
+            return machine.Recovered(idempotent), None
+        if call.state.phase == machine.FINISHED:
+            return machine.Arrived(), None
+        is_new = delivered.witnessed or shows_that_it_is_new(call.invocation, started=self._started)
+        policy = None if call.provision is None else call.provision.policy()
+        verdict = self._gate.refuse(
+            call.invocation, policy, now_ms=self._parts.environment.now_ms(), now=anyio.current_time()
+        )
+        if not is_new and not idempotent:
+            verdict = standard(NOT_KNOWN_TO_BE_NEW)
+        if verdict is not None and not self._journal.has_room_for_refusal(call.invocation.signer):
+            del self._live[call.id]
+            raise LocalError("busy", "as many calls were refused lately as can be remembered")
+        self._enter(call)
+        return machine.Arrived(None if verdict is None else verdict.ending, is_new, idempotent), verdict
+
+    def _enter(self, call: ServedCall) -> None:
+        self._gate.enter(call.invocation.signer)
+
+    async def _recover(self, id: ContentId, entry: CallEntry) -> None:
+        """Go on with a call that a stop of the node left unfinished."""
+        assert self._around is not None
+        if id in self._live:
             return
-        if self._waiting >= MAX_WAITING:
-            raise LocalError("busy", f"{MAX_WAITING} calls wait already")
-        self._waiting += 1
+        invocation = await self._parts.store.get_object(id)
+        if invocation is None or not isinstance(invocation.body, Invocation):
+            logger.warning("call %s has expired before it was finished", id.hex())
+            return
+        provision = self._provisions.get(invocation.body.capability)
+        state = machine.ProviderCall(entry.state, None, entry.runs)
+        call = ServedCall(self._around, invocation, provision, entry, state=state)
+        self._live[id] = call
+        self._enter(call)
         try:
-            now = self._parts.environment.now_ms()
-            entry = CallEntry(expires=body.expires, receipt=None, received=now, started=None, state=ACCEPTED)
-            await self._journal.put(invocation.id, entry, now=now)
-        except BaseException:
-            self._waiting -= 1
-            raise
-        self._queue.send_nowait(invocation.id)
+            await call.handle(machine.Recovered(entry.idempotent))
+        except LocalError as error:
+            logger.error("call %s: %s", id.hex(), error)
+
+    def _forget(self, call: ServedCall) -> None:
+        if self._live.pop(call.id, None) is not None:
+            self._gate.leave(call.invocation.signer)
+        self._reports.pop(call.id, None)
+
+    async def _take_turn(self, call: ServedCall) -> None:
+        assert self._around is not None
+        progress = ProgressReporter(self._parts.key, self._parts.environment, self._send_update, self._reports)
+        with call.turn_scope:
+            async with self._slots:
+                if call.state.phase != machine.ACCEPTED:
+                    return
+                peer = self._routes.get(call.invocation.signer)
+                try:
+                    await serve(call, self._parts, () if peer is None else (peer,), progress)
+                except LocalError as error:
+                    # The journal still says how far the call came; the next arrival or start goes on from there.
+                    logger.error("call %s: %s", call.id.hex(), error)
+                    call.give_up()
+
+    async def _watch(self, call: ServedCall) -> None:
+        try:
+            with call.watch_scope:
+                await call.watch_time()
+        except LocalError as error:
+            logger.error("call %s: %s", call.id.hex(), error)
 
     def _remember_route(self, requester: IdentityId, peer: PeerId) -> None:
         self._routes.pop(requester, None)
@@ -143,165 +284,29 @@ class Provider:
         if len(self._routes) > MAX_ROUTES:
             self._routes.popitem(last=False)
 
-    async def _work_through_queue(self) -> None:
-        async for id in self._work:
-            self._waiting -= 1
-            try:
-                await self._process(id)
-            except LocalError as error:
-                # The store failed. The journal still says how far the call came, and the next start goes on from there.
-                logger.error("call %s: %s", id.hex(), error)
+    def _send_receipt_of(self, entry: CallEntry) -> None:
+        receipt = entry.signed_receipt
+        if receipt is not None and self._around is not None:
+            self._around.send_receipt(receipt)
 
-    async def _process(self, id: ContentId) -> None:
-        entry = await self._journal.get(id)
-        invocation = await self._parts.store.get_object(id)
-        if entry is None or invocation is None or entry.state == FINISHED:
-            return
-        assert isinstance(invocation.body, Invocation)
-        provision = self._provisions.get(invocation.body.capability)
-        if entry.state == RUNNING and not (provision is not None and provision.idempotent):
-            verdict = not_completed(
-                STATUS_INTERRUPTED,
-                "interrupted",
-                "the provider stopped while it ran this call; it may have had effects",
-            )
-        else:
-            verdict, entry = await self._check_and_run(invocation, provision, entry)
-        await self._finish(invocation, provision, entry, verdict)
+    def _send_update(self, update: SignedObject) -> None:
+        assert isinstance(update.body, InvocationUpdate) and self._around is not None
+        self._around.background.start_soon(self._push, update.body.recipient, [update])
 
-    async def _check_and_run(
-        self, invocation: SignedObject, provision: Provision | None, entry: CallEntry
-    ) -> tuple[Verdict, CallEntry]:
-        try:
-            provision, payload = await self._check(invocation, provision)
-        except InvalidError as error:
-            return rejected(error), entry
-        except RemoteError as error:
-            return rejected(InvalidError("input-unavailable", str(error))), entry
-        errors = await self._parts.plugins.check_input(
-            provision.descriptor, provision.schemas, payload.media_type, payload.data
-        )
-        if errors:
-            return rejected(InvalidError("invalid-input", "the input does not fit the schema"), errors), entry
-        now = self._parts.environment.now_ms()
-        entry = replace(entry, state=RUNNING, started=max(now, entry.received))
-        await self._journal.put(invocation.id, entry, now=now)
-        return await self._run_handler(invocation, provision, payload), entry
-
-    async def _check(self, invocation: SignedObject, provision: Provision | None) -> tuple[Provision, Payload]:
-        """The checks of design section 11 that come before the profile's own; raises `InvalidError`."""
-        body = invocation.body
-        assert isinstance(body, Invocation)
-        check_deadline(body, self._parts.environment.now_ms())
-        if provision is None:
-            raise InvalidError("not-provided", "this node does not provide the capability")
-        provision.policy.check(invocation.signer)
-        manifest = await self._parts.store.get_object(body.input)
-        if manifest is None:
-            raise InvalidError("input-missing", "the manifest of the input was not delivered", place=body.input.hex())
-        carried = check_participants(manifest, sender=invocation.signer, other=self._parts.key.identity)
-        limits = provision.limits.input if provision.limits is not None else None
-        check_privacy(carried, limits)
-        record = read_access(manifest, reader=self._parts.key.identity, inbox_keys=self._parts.inbox_keys())
-        check_size_and_type(record, limits)
-        if record.size > MAX_PAYLOAD_IN_MEMORY:
-            raise InvalidError("too-large", f"inputs of at most {MAX_PAYLOAD_IN_MEMORY:,} bytes are possible now")
-        chunks = await self._fetch_chunks(carried, invocation.signer)
-        return provision, open_payload(manifest, record, chunks)
-
-    async def _fetch_chunks(self, carried: PayloadManifest, requester: IdentityId) -> list[bytes]:
-        peer = self._routes.get(requester)
-        prefer = () if peer is None else (peer,)
-        return await self._parts.fetcher.fetch_all(
-            carried.chunks, max_size=carried.largest_chunk, prefer=prefer, timeout=FETCH_TIMEOUT
-        )
-
-    async def _run_handler(self, invocation: SignedObject, provision: Provision, payload: Payload) -> Verdict:
-        body = invocation.body
-        assert isinstance(body, Invocation)
-        limits = provision.limits.output if provision.limits is not None else None
-        call = Call(
-            invocation=invocation.id,
-            capability=body.capability,
-            requester=invocation.signer,
-            deadline=body.deadline,
-            input=payload,
-            max_output=MAX_PAYLOAD_IN_MEMORY if limits is None else min(limits.max_bytes, MAX_PAYLOAD_IN_MEMORY),
-        )
-        seconds = max(0.0, (body.deadline - self._parts.environment.now_ms()) / 1000)
-        with anyio.move_on_after(seconds) as scope:
-            try:
-                answer = await provision.handler(call)
-            except HandlerFailure as failure:
-                return failed(failure)
-            except Exception:
-                logger.exception("the handler failed on call %s", invocation.id.hex())
-                return not_completed(STATUS_FAILED, "handler-error", "the provider's handler failed")
-        if scope.cancelled_caught:
-            return not_completed(STATUS_EXPIRED, "deadline-passed", "the deadline passed while the call ran")
-        default = DEFAULT_OUTPUT_TYPE if limits is None else limits.media_types[0]
-        output = Payload(answer.data, answer.media_type or default)
-        try:
-            check_plain_size_and_type(len(output.data), output.media_type, limits)
-            if len(output.data) > call.max_output:
-                raise InvalidError("too-large", f"the output has more than {call.max_output:,} bytes")
-        except InvalidError as error:
-            return not_completed(STATUS_FAILED, f"output-{error.code}", error.cause)
-        errors = await self._parts.plugins.check_output(
-            provision.descriptor, provision.schemas, output.media_type, output.data
-        )
-        if errors:
-            return not_completed(
-                STATUS_FAILED, "output-invalid", "the program's output does not fit the schema", errors=errors
-            )
-        return completed(output)
-
-    async def _finish(
-        self, invocation: SignedObject, provision: Provision | None, entry: CallEntry, verdict: Verdict
-    ) -> None:
-        answer = sign_answer(
-            verdict,
-            invocation=invocation.id,
-            requester=invocation.signer,
-            entry=entry,
-            recipients=await self._participant_keys(invocation.signer),
-            limits=None if provision is None else provision.limits,
-            key=self._parts.key,
-            environment=self._parts.environment,
-        )
-        await self._keep(invocation, entry, answer)
-        assert isinstance(invocation.body, Invocation)
-        self._on_call(
-            CallReport(invocation.id, invocation.signer, invocation.body.capability, verdict.status, verdict.code)
-        )
-        await self._push_stored(invocation.signer, answer.receipt.id)
-
-    async def _keep(self, invocation: SignedObject, entry: CallEntry, answer: SignedAnswer) -> None:
-        """Make the answer durable: chunks first, then manifest, receipt and the call's last state in one step."""
-        objects = [answer.receipt]
-        if answer.payload is not None:
-            for chunk in answer.payload.chunks:
-                await self._parts.store.put_blob(chunk)
-            objects.insert(0, answer.payload.manifest)
-        entry = replace(entry, state=FINISHED, receipt=answer.receipt.id)
-        await self._journal.put(invocation.id, entry, objects, now=self._parts.environment.now_ms())
-
-    async def _participant_keys(self, requester: IdentityId) -> dict[IdentityId, bytes] | None:
-        theirs = await self._parts.catalog.inbox_key(requester)
-        if theirs is None:
-            return None
-        ours = self._parts.inbox_keys()[-1].public
-        return {self._parts.key.identity: ours, requester: theirs}
-
-    async def _push_stored(self, requester: IdentityId, receipt_id: ContentId) -> None:
+    async def _push_receipt(self, receipt: SignedObject) -> None:
         """Send a receipt to where the call came from; the requester asks again if that fails."""
-        peer = self._routes.get(requester)
-        receipt = await self._parts.store.get_object(receipt_id)
-        if peer is None or receipt is None:
-            return
         assert isinstance(receipt.body, Receipt)
         output = None if receipt.body.output is None else await self._parts.store.get_object(receipt.body.output)
+        if output is None:
+            await self._push(receipt.body.recipient, [receipt])
+        else:
+            await self._push(receipt.body.recipient, [output, receipt], await attachable(self._parts.store, output))
+
+    async def _push(self, requester: IdentityId, objects: Sequence[SignedObject], blobs: Sequence[bytes] = ()) -> None:
+        peer = self._routes.get(requester)
+        if peer is None:
+            return
         try:
-            await deliver(self._parts.transport, peer, [receipt] if output is None else [output, receipt])
+            await self._parts.courier.deliver(peer, objects, blobs)
         except RemoteError as error:
-            logger.info("receipt %s not delivered yet: %s", receipt_id.hex(), error)
+            logger.info("%s not delivered yet: %s", objects[-1].id.hex(), error)

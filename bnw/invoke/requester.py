@@ -1,54 +1,55 @@
-"""The requester's side: choose a provider, seal, sign, deliver, wait, verify.
+"""The requester's side: choose a provider, seal, sign, keep, deliver, wait, verify.
 
-Until an invocation has been signed, another provider may be tried. From then on only this one may answer, and the
-requester asks again until it has the receipt or the deadline has passed; asking again never runs the call twice.
+Until an invocation has left this node, another provider may be tried. From then on only this one may answer, and the
+requester asks again until it has the receipt or the deadline has passed; asking again never runs the call twice. What
+happens in which order is decided by `bnw.invoke.machines.requester`; `bnw.invoke.asking` has one call.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
 
 from bnw.identity.keys import IdentityId, did_key
-from bnw.inbox.delivery import REFUSED_INVALID, REFUSED_NOT_HERE, deliver
 from bnw.inbox.payload import CarriedPayload, Payload, open_payload, publish_payload, read_access, seal_payload
-from bnw.invoke.answer import PROBLEM_TYPE
+from bnw.invoke.answer import PROBLEM_TYPE, retry_hint
+from bnw.invoke.asked import AskedCall, AskedCalls
+from bnw.invoke.asking import OnStep, OpenCall, connect, no_step
+from bnw.invoke.authority.question import holds_invoke_right
 from bnw.invoke.checks import (
+    check_carried_size,
     check_participants,
     check_plain_size_and_type,
     check_privacy,
     check_receipt,
     check_size_and_type,
 )
+from bnw.invoke.choice import Experience
 from bnw.invoke.descriptors import PRIVACY_PUBLIC, DescriptorLimits
+from bnw.invoke.machines import requester as machine
 from bnw.invoke.parts import CallParts
-from bnw.objects.calls import STATUS_COMPLETED, Invocation, Receipt
-from bnw.objects.catalog import ProviderOffer
-from bnw.objects.signed import SignedObject, sign_object
+from bnw.invoke.running import fetch_chunks
+from bnw.objects.calls import STATUS_COMPLETED, Invocation, InvocationUpdate, Receipt
+from bnw.objects.mail import PayloadManifest
+from bnw.objects.signed import SignedObject, sign_object, trusted_object
 from bnw.transport.interface import PeerId
 from bnw.wire.content_id import ContentId
-from bnw.wire.errors import BnwError, ExitStatus, InvalidError, LocalError, RemoteError
+from bnw.wire.errors import ExitStatus, InvalidError, LocalError, RemoteError
 from bnw.wire.limits import MINUTE
 
 logger = logging.getLogger(__name__)
 
+__all__ = ["DEFAULT_DEADLINE", "CallResult", "OnStep", "ReachedProvider", "Requester", "Target"]
+
 DEFAULT_DEADLINE = 2 * MINUTE
+LATE_REPEATS = 10 * MINUTE
+"""How long an invocation outlives its deadline, so that a late repeat is told of the deadline."""
 MAX_PROVIDERS_TRIED = 5
-DIAL_TIMEOUT = 8.0
-FIRST_RETRY = 0.5
-LONGEST_RETRY = 10.0
-"""Seconds between two askings: doubled each time, from the first to the longest."""
-FETCH_TIMEOUT = 60.0
-
-FINAL_REFUSALS = frozenset({f"refused-{REFUSED_NOT_HERE}", f"refused-{REFUSED_INVALID}"})
-"""The provider kept nothing and would refuse the same objects again."""
-
-OnStep = Callable[[str, Mapping[str, str]], None]
-"""Told of each step of a call as it happens: its name, and what belongs to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,16 @@ class CallResult:
     output: Payload | None = field(repr=False)
     code: str | None = None
     problem: Mapping[str, object] | None = None
-    """What the provider says about why the call did not complete (RFC 9457), if it could be sealed for us."""
+    """What the provider says about why the call did not complete (RFC 9457), or its words in the receipt."""
+    retry_after: int | None = None
+    """After how many milliseconds the provider suggests to call again, if it does."""
+
+    @property
+    def surely_not_run(self) -> bool:
+        """Whether the provider has signed that the call was never begun and never will be."""
+        body = self.receipt.body
+        assert isinstance(body, Receipt)
+        return body.started is None and body.status in {"rejected", "cancelled", "expired"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +92,44 @@ class ReachedProvider:
     peer: PeerId
 
 
+LoadTarget = Callable[[SignedObject], Awaitable[Target]]
+
+
 class Requester:
     """Makes calls in the name of one identity."""
 
     def __init__(self, parts: CallParts) -> None:
         self._parts = parts
-        self._waiting: dict[ContentId, _Waiting] = {}
+        self._open: dict[ContentId, OpenCall] = {}
+        self.records = AskedCalls(parts.store)
+        self.experience = Experience()
 
-    def take_receipt(self, receipt: SignedObject) -> None:
-        """Pass a delivered receipt on to the call that waits for it, if it is that call's; others are only stored."""
+    # What arrives
+
+    async def take_receipt(
+        self, receipt: SignedObject, output: SignedObject | None, chunks: Sequence[bytes] = ()
+    ) -> bool:
+        """Keep a delivered receipt if it is of one of our calls, with what came along of its output; whether it is."""
         assert isinstance(receipt.body, Receipt)
-        waiting = self._waiting.get(receipt.body.invocation)
-        if waiting is None or waiting.receipt is not None:
-            return
-        try:
-            check_receipt(receipt, waiting.invocation)
-        except InvalidError as error:
-            logger.warning("receipt not taken: %s", error)
-            return
-        waiting.receipt = receipt
-        waiting.arrived.set()
+        async with self._opened(receipt.body.invocation) as call:
+            if call is None:
+                return False
+            try:
+                await call.take_receipt(receipt, output, chunks)
+            except InvalidError as error:
+                logger.warning("receipt not taken: %s", error)
+                return False
+            return True
+
+    async def take_update(self, update: SignedObject) -> bool:
+        assert isinstance(update.body, InvocationUpdate)
+        async with self._opened(update.body.invocation) as call:
+            if call is None:
+                return False
+            await call.take_update(update)
+            return True
+
+    # Calling
 
     async def call(
         self,
@@ -111,48 +139,88 @@ class Requester:
         *,
         public: bool = False,
         deadline_in: int = DEFAULT_DEADLINE,
-        on_step: OnStep = lambda step, details: None,
+        inactivity: int | None = None,
+        on_step: OnStep = no_step,
     ) -> CallResult:
         """Call a capability and return its verified end, whatever that is.
 
-        `deadline_in` is in milliseconds from now. Raises `LocalError`: `no-inbox-key` or `deadline-passed`;
-        `InvalidError` with the code of what is wrong with the payload; `RemoteError` with that of the answer.
+        `deadline_in` and `inactivity`, the longest silence of the provider's handler, are in milliseconds. If this is
+        cancelled, the call goes on: `wait` takes it up. Raises `LocalError`: `no-inbox-key`, `profile-unavailable` or
+        `deadline-passed`; `InvalidError` with the code of what is wrong with the payload; `RemoteError` with that of
+        the answer.
         """
         limits = None if target.limits is None else target.limits.input
         check_plain_size_and_type(len(payload.data), payload.media_type, limits)
         public = public or (limits is not None and limits.privacy == PRIVACY_PUBLIC)
-        offer, peer = reached.offer, reached.peer
-        carried = await self._carry(payload, offer.signer, public=public)
+        provider = reached.offer.signer
+        carried = await self._carry(payload, provider, public=public)
         if limits is not None:
-            check_privacy(
-                check_participants(carried.manifest, sender=self._parts.key.identity, other=offer.signer), limits
-            )
-        invocation = self._sign_invocation(target.manifest, offer.signer, carried, deadline_in)
-        waiting = self._waiting[invocation.id] = _Waiting(invocation)
-        try:
-            await self._keep(invocation, carried)
-            on_step("signed", {"invocation": invocation.id.hex(), "provider": did_key(offer.signer)})
-            await self._ask_until_answered(waiting, carried.manifest, peer, offer, on_step)
-            assert waiting.receipt is not None
-            return await self._verify(waiting.invocation, waiting.receipt, target, peer, on_step)
-        finally:
-            del self._waiting[invocation.id]
+            participants = check_participants(carried.manifest, sender=self._parts.key.identity, other=provider)
+            check_privacy(participants, limits)
+        chain = await self._chain(target.manifest, provider, len(payload.data))
+        created = self._parts.environment.now_ms()
+        for is_last in (False, True):
+            call = await self._sign(target, reached, carried, chain, created, deadline_in, inactivity)
+            on_step("signed", {"invocation": call.id.hex(), "provider": did_key(provider)})
+            try:
+                result = await self._finish(call, target, reached.peer, on_step)
+            finally:
+                self._release(call)
+            if is_last or result.code != "not-known-to-be-new" or not call.first_hand:
+                return result
+            # The only copy there ever was has just been refused, so it has not run. Our clock is behind that of the
+            # provider, which has started lately: a call with its own time shows that it is new.
+            body = result.receipt.body
+            assert isinstance(body, Receipt)
+            created = max(self._parts.environment.now_ms(), body.received) + 1
+        raise AssertionError("the second round returns")
 
-    async def reach_provider(
-        self,
-        manifest: SignedObject,
-        wanted: IdentityId | None = None,
-        on_step: OnStep = lambda step, details: None,
-    ) -> ReachedProvider:
-        """Connect to the first provider that can be, going by the latest offers; only to `wanted` if that is given.
+    async def wait(self, id: ContentId, load: LoadTarget, *, on_step: OnStep = no_step) -> CallResult:
+        """Take up a call of this node again, whoever began it, and return its verified end.
 
-        Raises `LocalError` (`no-offer`, `own-capability`) or `RemoteError` (`unreachable`).
+        Raises as `call` does, and `LocalError`: `unknown-call`, or `abandoned` for one that never left this node.
+        """
+        async with self._opened(id) as call:
+            if call is None:
+                raise unknown_call(id)
+            target = await load(trusted_object(call.record.manifest))
+            return await self._finish(call, target, None, on_step)
+
+    async def cancel(self, id: ContentId) -> str:
+        """Ask for a call to be stopped; returns in which phase it is. The receipt says what came of it.
+
+        Raises `LocalError` (`unknown-call`).
+        """
+        async with self._opened(id) as call:
+            if call is None:
+                raise unknown_call(id)
+            await call.handle(machine.CancelAsked())
+            if not call.asking and not call.settled.is_set():
+                try:
+                    await call.ask_once()
+                except RemoteError as error:
+                    logger.info("the cancellation of %s was not delivered: %s", id.hex(), error)
+            return call.state.phase
+
+    async def give_up(self, id: ContentId) -> bool:
+        """Give a call up if nothing of it has left this node; whether that could be done."""
+        async with self._opened(id) as call:
+            if call is None:
+                return False
+            await call.handle(machine.GiveUp())
+            return call.state.phase == machine.ABANDONED
+
+    # Choosing a provider
+
+    async def candidates(self, manifest: SignedObject, wanted: IdentityId | None = None) -> list[SignedObject]:
+        """Offers by others, the one to try first first; only by `wanted` if that is given.
+
+        Raises `LocalError` (`no-offer`, `own-capability`).
         """
         known = await self._parts.catalog.offers(manifest)
-        offers = [
-            offer for offer in known if wanted in {None, offer.signer} and offer.signer != self._parts.key.identity
-        ]
-        if known and not offers and wanted in {None, self._parts.key.identity}:
+        me = self._parts.key.identity
+        offers = [offer for offer in known if wanted in {None, offer.signer} and offer.signer != me]
+        if known and not offers and wanted in {None, me}:
             raise LocalError(
                 "own-capability",
                 "only this identity itself offers the capability, and a call has two sides",
@@ -167,32 +235,122 @@ class Requester:
                 cure="wait for a provider to come back, or ask the publisher",
                 exit_status=ExitStatus.UNREACHABLE,
             )
-        tried: list[str] = []
-        for offer in offers[:MAX_PROVIDERS_TRIED]:
-            try:
-                peer = await self._connect(offer)
-            except RemoteError as error:
-                tried.append(f"{did_key(offer.signer)}: {error.cause}")
-                continue
-            on_step("connected", {"provider": did_key(offer.signer), "peer": peer})
-            return ReachedProvider(offer, peer)
-        raise RemoteError(
-            "unreachable",
-            f"no provider of this capability can be reached ({'; '.join(tried)})",
-            place=manifest.id.hex(),
-            cure="its offer may be older than its absence; try again later",
-            exit_status=ExitStatus.UNREACHABLE,
-        )
+        connected = [info.peer for info in self._parts.transport.peers()]
+        now = anyio.current_time()
+        return self.experience.order(offers, connected=connected, environment=self._parts.environment, now=now)[
+            :MAX_PROVIDERS_TRIED
+        ]
 
-    async def _connect(self, offer: SignedObject) -> PeerId:
-        assert isinstance(offer.body, ProviderOffer)
-        problems: list[str] = []
-        for endpoint in offer.body.endpoints:
+    async def reach(self, offer: SignedObject, on_step: OnStep = no_step) -> ReachedProvider:
+        """Connect to the provider of an offer. Raises `RemoteError` (`unreachable`)."""
+        peer = await connect(self._parts, offer)
+        on_step("connected", {"provider": did_key(offer.signer), "peer": peer})
+        return ReachedProvider(offer, peer)
+
+    async def reach_provider(
+        self, manifest: SignedObject, wanted: IdentityId | None = None, on_step: OnStep = no_step
+    ) -> ReachedProvider:
+        """Connect to the first provider that can be. Raises as `candidates` does, and `RemoteError` (`unreachable`)."""
+        tried: list[str] = []
+        for offer in await self.candidates(manifest, wanted):
             try:
-                return await self._parts.transport.dial(endpoint, timeout=DIAL_TIMEOUT)
-            except BnwError as error:
-                problems.append(f"{endpoint}: {error.cause}")
-        raise RemoteError("unreachable", "; ".join(problems) or "its offer names no endpoint")
+                return await self.reach(offer, on_step)
+            except RemoteError as error:
+                self.experience.failed(offer.signer)
+                tried.append(f"{did_key(offer.signer)}: {error.cause}")
+        raise unreachable(manifest, tried)
+
+    # Inner workings
+
+    @asynccontextmanager
+    async def _opened(self, id: ContentId) -> AsyncIterator[OpenCall | None]:
+        """The call `id` with its one machine, as long as the body runs; None if it is not ours."""
+        call = self._open.get(id)
+        if call is None:
+            record = await self.records.get(id)
+            # Somebody else may have opened it while the record was read.
+            call = self._open.get(id)
+            if call is None and record is not None:
+                call = self._open[id] = OpenCall(self._parts, self.records, id, record)
+        if call is None:
+            yield None
+            return
+        call.users += 1
+        try:
+            yield call
+        finally:
+            self._release(call)
+
+    def _release(self, call: OpenCall) -> None:
+        call.users -= 1
+        if call.users == 0:
+            self._open.pop(call.id, None)
+
+    async def _sign(
+        self,
+        target: Target,
+        reached: ReachedProvider,
+        carried: CarriedPayload,
+        chain: tuple[SignedObject, ...],
+        created: int,
+        deadline_in: int,
+        inactivity: int | None,
+    ) -> OpenCall:
+        """Sign an invocation and keep it with all that belongs to it. The caller releases the call."""
+        body = Invocation(
+            created=created,
+            expires=created + deadline_in + LATE_REPEATS,
+            capability=target.manifest.id,
+            deadline=created + deadline_in,
+            delegations=tuple(link.id for link in chain),
+            inactivity=inactivity,
+            input=carried.manifest.id,
+            provider=reached.offer.signer,
+        )
+        invocation = sign_object(body, self._parts.key)
+        record = AskedCall(
+            cancellation=None,
+            delegations=tuple(link.data for link in chain),
+            input=carried.manifest.data,
+            invocation=invocation.data,
+            manifest=target.manifest.data,
+            offer=reached.offer.data,
+            output=None,
+            receipt=None,
+            second_receipt=None,
+            settled=None,
+            state=machine.SIGNED,
+            updates=(),
+        )
+        async with anyio.create_task_group() as group:
+            for chunk in carried.chunks:
+                group.start_soon(self._parts.store.put_blob, chunk)
+        objects = [carried.manifest, invocation]
+        await self.records.put(invocation.id, record, objects, now=self._parts.environment.now_ms())
+        call = OpenCall(self._parts, self.records, invocation.id, record, first_hand=True, peer=reached.peer)
+        call.input_chunks = carried.chunks
+        call.users = 1
+        self._open[call.id] = call
+        return call
+
+    async def _finish(self, call: OpenCall, target: Target, peer: PeerId | None, on_step: OnStep) -> CallResult:
+        call.on_step = on_step
+        await call.ask_until_settled()
+        receipt = call.record.signed_receipt
+        if receipt is None:
+            raise LocalError(
+                "abandoned",
+                "the call was given up before it left this node",
+                place=call.id.hex(),
+                cure="call again",
+            )
+        return await self._verify(call, receipt, target, peer or call.peer, on_step)
+
+    async def _chain(self, manifest: SignedObject, provider: IdentityId, size: int) -> tuple[SignedObject, ...]:
+        """The delegations that give us the right to call, if we hold any."""
+        question = holds_invoke_right(manifest, requester=self._parts.key.identity, provider=provider, input_bytes=size)
+        found = await self._parts.book.find(question)
+        return found.chain if found.verdict.allowed else ()
 
     async def _carry(self, payload: Payload, provider: IdentityId, *, public: bool) -> CarriedPayload:
         if public:
@@ -212,119 +370,106 @@ class Requester:
         recipients = {self._parts.key.identity: self._parts.inbox_keys()[-1].public, provider: theirs}
         return seal_payload(payload, sender=self._parts.key, recipients=recipients, environment=self._parts.environment)
 
-    def _sign_invocation(
-        self, manifest: SignedObject, provider: IdentityId, carried: CarriedPayload, deadline_in: int
-    ) -> SignedObject:
-        now = self._parts.environment.now_ms()
-        body = Invocation(
-            created=now,
-            # The invocation outlives its deadline a little, so that a late repeat is told of the deadline.
-            expires=now + deadline_in + 10 * MINUTE,
-            capability=manifest.id,
-            deadline=now + deadline_in,
-            delegations=(),
-            inactivity=None,
-            input=carried.manifest.id,
-            provider=provider,
-        )
-        return sign_object(body, self._parts.key)
-
-    async def _keep(self, invocation: SignedObject, carried: CarriedPayload) -> None:
-        for chunk in carried.chunks:
-            await self._parts.store.put_blob(chunk)
-        await self._parts.store.put_objects([carried.manifest, invocation], now=self._parts.environment.now_ms())
-
-    async def _ask_until_answered(
-        self, waiting: _Waiting, input_manifest: SignedObject, peer: PeerId, offer: SignedObject, on_step: OnStep
-    ) -> None:
-        assert isinstance(waiting.invocation.body, Invocation)
-        seconds = (waiting.invocation.body.deadline - self._parts.environment.now_ms()) / 1000
-        with anyio.move_on_after(seconds):
-            delay = FIRST_RETRY
-            while not waiting.arrived.is_set():
-                try:
-                    await self._ask(peer, waiting.invocation, input_manifest)
-                    on_step("delivered", {"peer": peer})
-                    delay = LONGEST_RETRY
-                except RemoteError as error:
-                    if error.code in FINAL_REFUSALS:
-                        raise
-                    on_step("waiting", {"reason": str(error)})
-                    await self._reconnect(offer)
-                with anyio.move_on_after(delay):
-                    await waiting.arrived.wait()
-                delay = min(2 * delay, LONGEST_RETRY)
-            return
-        raise LocalError(
-            "deadline-passed",
-            "the deadline passed and no receipt has come",
-            place=waiting.invocation.id.hex(),
-            cure="the call may have run; a receipt that comes later is kept",
-            exit_status=ExitStatus.DEADLINE,
-        )
-
-    async def _ask(self, peer: PeerId, invocation: SignedObject, input_manifest: SignedObject) -> None:
-        """Deliver the invocation, with our identity record so that the provider can seal its answer to us."""
-        record = await self._parts.catalog.identity_record(self._parts.key.identity)
-        introduction = [] if record is None else [record]
-        await deliver(self._parts.transport, peer, [*introduction, input_manifest, invocation])
-
-    async def _reconnect(self, offer: SignedObject) -> None:
-        try:
-            await self._connect(offer)
-        except RemoteError as error:
-            logger.info("provider still away: %s", error)
-
     async def _verify(
-        self, invocation: SignedObject, receipt: SignedObject, target: Target, peer: PeerId, on_step: OnStep
+        self, call: OpenCall, receipt: SignedObject, target: Target, peer: PeerId | None, on_step: OnStep
     ) -> CallResult:
         """Fetch and open what the receipt names, and hold it to the descriptor."""
+        invocation = call.record.signed_invocation
         body = check_receipt(receipt, invocation)
         on_step("answered", {"receipt": receipt.id.hex(), "status": body.status})
-        provider = receipt.signer
-        payload = None if body.output is None else await self._open_output(body.output, provider, target, body, peer)
+        hint = retry_hint(body)
+        payload = None
+        if body.output is not None:
+            try:
+                payload = await self._open_output(
+                    body.output, call.record.output, target, receipt, peer, call.output_chunks
+                )
+            except RemoteError:
+                self.experience.failed(receipt.signer)
+                raise
+        if hint is not None:
+            self.experience.busy(receipt.signer, until=anyio.current_time() + hint / 1000)
         if body.status == STATUS_COMPLETED:
+            self.experience.answered(receipt.signer)
             return CallResult(invocation, receipt, body.status, payload)
-        code = None if body.fault is None else body.fault.code
-        return CallResult(invocation, receipt, body.status, None, code, _problem(payload))
+        assert body.fault is not None
+        problem = _problem(payload) or {"title": body.fault.message}
+        return CallResult(invocation, receipt, body.status, None, body.fault.code, problem, hint)
 
     async def _open_output(
-        self, id: ContentId, provider: IdentityId, target: Target, receipt: Receipt, peer: PeerId
+        self,
+        id: ContentId,
+        kept: bytes | None,
+        target: Target,
+        receipt: SignedObject,
+        peer: PeerId | None,
+        attached: Mapping[ContentId, bytes],
     ) -> Payload:
+        provider = receipt.signer
         try:
-            manifest = await self._parts.store.get_object(id)
-            if manifest is None:
+            manifest = await self._parts.store.get_object(id) if kept is None else trusted_object(kept)
+            if manifest is None or manifest.id != id:
                 raise InvalidError("output-missing", "the receipt came without the manifest of its output")
             carried = check_participants(manifest, sender=provider, other=self._parts.key.identity)
-            record = read_access(manifest, reader=self._parts.key.identity, inbox_keys=self._parts.inbox_keys())
-            completed = receipt.status == STATUS_COMPLETED
-            limits = target.limits.output if target.limits is not None and completed else None
-            if completed:
-                check_privacy(carried, limits)
-                check_size_and_type(record, limits)
-            chunks = await self._parts.fetcher.fetch_all(
-                carried.chunks, max_size=carried.largest_chunk, prefer=(peer,), timeout=FETCH_TIMEOUT
-            )
-            payload = open_payload(manifest, record, chunks)
-            errors: Sequence[object] = ()
-            if completed:
-                errors = await self._parts.plugins.check_output(
-                    target.descriptor, target.schemas, payload.media_type, payload.data
-                )
-            if errors:
-                raise InvalidError("output-invalid", f"the output does not fit its schema: {errors[0]}")
+            payload = await self._open_carried(manifest, carried, target, receipt, peer, attached)
         except InvalidError as error:
             raise error.from_peer(did_key(provider)) from error
         return payload
 
+    async def _open_carried(
+        self,
+        manifest: SignedObject,
+        carried: PayloadManifest,
+        target: Target,
+        receipt: SignedObject,
+        peer: PeerId | None,
+        attached: Mapping[ContentId, bytes],
+    ) -> Payload:
+        assert isinstance(receipt.body, Receipt)
+        is_completed = receipt.body.status == STATUS_COMPLETED
+        record = read_access(manifest, reader=self._parts.key.identity, inbox_keys=self._parts.inbox_keys())
+        limits = target.limits.output if target.limits is not None and is_completed else None
+        if is_completed:
+            check_privacy(carried, limits)
+            check_size_and_type(record, limits)
+        check_carried_size(carried, record)
+        chunks = await fetch_chunks(self._parts.fetcher, carried, () if peer is None else (peer,), attached)
+        payload = open_payload(manifest, record, chunks)
+        if is_completed and limits is not None:
+            await self._check_with_profile(target, payload)
+        return payload
 
-class _Waiting:
-    """A call whose receipt has not come yet."""
+    async def _check_with_profile(self, target: Target, payload: Payload) -> None:
+        if await self._parts.plugins.describe(target.descriptor) is None:
+            raise LocalError(
+                "profile-unavailable",
+                "the plug-in that read the descriptor is out of order, so the output cannot be checked",
+                cure="run `bnw invocation wait` for this call when it works again",
+            )
+        errors = await self._parts.plugins.check_output(
+            target.descriptor, target.schemas, payload.media_type, payload.data
+        )
+        if errors:
+            raise InvalidError("output-invalid", f"the output does not fit its schema: {errors[0]}")
 
-    def __init__(self, invocation: SignedObject) -> None:
-        self.invocation = invocation
-        self.receipt: SignedObject | None = None
-        self.arrived = anyio.Event()
+
+def unknown_call(id: ContentId) -> LocalError:
+    return LocalError(
+        "unknown-call",
+        "this node has made no such call, or has forgotten it",
+        place=id.hex(),
+        cure="`bnw invocation list` shows those that it knows",
+    )
+
+
+def unreachable(manifest: SignedObject, tried: list[str]) -> RemoteError:
+    return RemoteError(
+        "unreachable",
+        f"no provider of this capability can be reached ({'; '.join(tried)})",
+        place=manifest.id.hex(),
+        cure="its offer may be older than its absence; try again later",
+        exit_status=ExitStatus.UNREACHABLE,
+    )
 
 
 def _problem(payload: Payload | None) -> Mapping[str, object] | None:

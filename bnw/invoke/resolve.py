@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bnw.identity.keys import IdentityId, did_key, parse_did_key
-from bnw.objects.authority import RIGHT_PROVIDE, Delegation, Revocation
+from bnw.invoke.authority.lookup import find
+from bnw.invoke.authority.question import may_provide
 from bnw.objects.body import Body
 from bnw.objects.catalog import (
     PROVIDE_ANYONE,
@@ -75,7 +76,7 @@ class Catalog:
         return matches[0]
 
     async def offers(self, manifest: SignedObject) -> list[SignedObject]:
-        """Live, available offers of a capability by identities that may provide it, the latest first."""
+        """Live, available offers of a capability by identities that may provide it, ordered by id."""
         assert isinstance(manifest.body, CapabilityManifest)
         only = manifest.signer if manifest.body.provide == PROVIDE_PUBLISHER else None
         found = []
@@ -87,33 +88,23 @@ class Catalog:
                 and body.available
                 and await self.may_provide(manifest, obj.signer)
             ):
-                found.append((-body.sequence, obj.id, obj))
-        return [obj for _, _, obj in sorted(found, key=lambda entry: entry[:2])]
+                found.append(obj)
+        return found
 
     async def may_provide(self, manifest: SignedObject, provider: IdentityId) -> bool:
-        """Whether the manifest lets `provider` answer for it: as publisher, as anyone, or by a direct delegation."""
+        """Whether the manifest lets `provider` answer for it: as publisher, as anyone, or by a chain of delegations."""
         assert isinstance(manifest.body, CapabilityManifest)
         if provider == manifest.signer or manifest.body.provide == PROVIDE_ANYONE:
             return True
         if manifest.body.provide == PROVIDE_PUBLISHER:
             return False
-        now = self._environment.now_ms()
-        revoked = {
-            obj.body.delegation
-            for obj in await self.all(Revocation, signer=manifest.signer)
-            if isinstance(obj.body, Revocation)
-        }
-        return any(
-            isinstance(obj.body, Delegation)
-            and obj.id not in revoked
-            and obj.body.audience == provider
-            and RIGHT_PROVIDE in obj.body.rights
-            and obj.body.not_before <= now
-            and obj.body.parent is None
-            and obj.body.caveats.capability in {None, manifest.id}
-            and obj.body.caveats.publisher in {None, manifest.signer}
-            for obj in await self.all(Delegation, signer=manifest.signer)
-        )
+        question = may_provide(manifest, provider=provider)
+        return (await find(self, question, now=self._environment.now_ms())).verdict.allowed
+
+    async def provide_chain(self, manifest: SignedObject, provider: IdentityId) -> tuple[SignedObject, ...]:
+        """The delegations by which `provider` may provide; empty if it needs none, or has none."""
+        found = await find(self, may_provide(manifest, provider=provider), now=self._environment.now_ms())
+        return found.chain if found.verdict.allowed else ()
 
     async def identity_record(self, identity: IdentityId) -> SignedObject | None:
         """The live identity record of `identity`, if it is here."""

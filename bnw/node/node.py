@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -19,24 +20,28 @@ import anyio
 from bnw.blobs.fetcher import BlobFetcher
 from bnw.blobs.server import BlobServer
 from bnw.gossip.catalog_gossip import CatalogGossip
-from bnw.identity.keys import IdentityId
-from bnw.inbox.delivery import InboxServer
+from bnw.identity.keys import IdentityId, parse_did_key
+from bnw.inbox.delivery import Courier, InboxServer
 from bnw.inbox.payload import Payload
+from bnw.invoke.authority.book import DelegationBook
 from bnw.invoke.descriptors import DescriptorPlugins, OpaqueDescriptors
-from bnw.invoke.handlers import Handler
-from bnw.invoke.journal import CallJournal
+from bnw.invoke.handlers import Function, Handler, python_handler
+from bnw.invoke.mail_desk import MailDesk
 from bnw.invoke.parts import CallParts
 from bnw.invoke.policy import CallPolicy
 from bnw.invoke.provider import CallReport, Provider, Provision
-from bnw.invoke.requester import DEFAULT_DEADLINE, CallResult, OnStep, Requester, Target
+from bnw.invoke.requester import DEFAULT_DEADLINE, CallResult, OnStep, Requester
 from bnw.invoke.resolve import Catalog
+from bnw.node.authority import DelegationDesk
+from bnw.node.calling import Caller, CallOptions
 from bnw.node.configuration import Configuration
 from bnw.node.descriptors import DescriptorLoader
+from bnw.node.followed import FollowView
+from bnw.node.following import Following
 from bnw.node.keyring import KeyRing
 from bnw.node.peering import PeerKeeper
 from bnw.node.publishing import Publisher
 from bnw.node.views import CallEnded, CapabilityView, CatalogEntry, CatalogNews, NodeEvent, NodeStatus
-from bnw.objects.calls import Invocation, Receipt
 from bnw.objects.catalog import PROVIDE_PUBLISHER, CapabilityManifest
 from bnw.objects.rules import CATALOG
 from bnw.objects.signed import SignedObject
@@ -47,7 +52,7 @@ from bnw.transport.interface import PeerId, Transport
 from bnw.transport.tasks import background_tasks
 from bnw.wire.content_id import ContentId
 from bnw.wire.environment import Environment
-from bnw.wire.errors import LocalError, RemoteError
+from bnw.wire.errors import LocalError
 from bnw.wire.names import check_name
 
 logger = logging.getLogger(__name__)
@@ -111,11 +116,32 @@ class Node:
             fetcher=self._fetcher,
             plugins=self._plugins,
             environment=environment,
+            courier=Courier(transport),
+            book=DelegationBook(store, self.catalog, environment),
         )
+        self._book = parts.book
         self._provider = Provider(parts, on_call=self._report_call)
         self._requester = Requester(parts)
+        self._caller = Caller(self._requester, self.catalog, self._descriptors)
+        self._desk = MailDesk(self._provider, self._requester)
+        self.authority = DelegationDesk(
+            key=keys.signing_key,
+            store=store,
+            catalog=self.catalog,
+            book=parts.book,
+            environment=environment,
+            say=self._publisher.say,
+        )
+        self._following = Following(
+            store=store,
+            transport=transport,
+            catalog=self.catalog,
+            environment=environment,
+            identity=keys.identity,
+            bring=partial(self._descriptors.bring, reach=self._requester.reach_provider),
+        )
         BlobServer(transport, store)
-        InboxServer(transport, store, environment, identities=frozenset({keys.identity}), on_mail=self._take_mail)
+        InboxServer(transport, environment, identities=frozenset({keys.identity}), on_mail=self._desk.take)
 
     @property
     def identity(self) -> IdentityId:
@@ -129,10 +155,12 @@ class Node:
     async def running(self) -> AsyncIterator[Node]:
         """Run the node's background work while the body runs. Offers are taken back at the end."""
         await self._keys.rotate()
+        await self._following.load()
         await self._gossip.start()
         async with background_tasks() as tasks:
             tasks.start_soon(self._sync.run)
             tasks.start_soon(self._peering.run)
+            tasks.start_soon(self._following.run)
             await self._publisher.renew()
             tasks.start_soon(self._provider.run)
             tasks.start_soon(self._maintain)
@@ -163,12 +191,15 @@ class Node:
     async def provide(
         self,
         reference: str,
-        handler: Handler,
+        handler: Handler | Function,
         *,
-        policy: CallPolicy | None = None,
+        policy: CallPolicy | Callable[[], CallPolicy] | None = None,
         idempotent: bool = False,
     ) -> SignedObject:
         """Answer calls of a capability with `handler`; returns the offer. The default policy lets nobody call.
+
+        `handler` is a callable, asynchronous or not, or one of `bnw.invoke.handlers`. A `policy` that is a function is
+        asked at every call, so that it can change.
 
         Raises `LocalError`: `unknown-capability`, `already-provided`, `may-not-provide` or `invalid-descriptor`;
         `RemoteError` if the descriptor or a blob it links to cannot be had.
@@ -196,18 +227,23 @@ class Node:
                 place=reference,
                 cure="`bnw catalog-inspect` shows what is wrong with it",
             )
+        given = CallPolicy() if policy is None or callable(policy) else policy
         self._provider.provide(
             Provision(
                 manifest=manifest,
                 descriptor=loaded.data,
                 limits=None if loaded.description is None else loaded.description.limits,
                 schemas=loaded.linked,
-                handler=handler,
-                policy=policy or CallPolicy(),
+                handler=python_handler(handler),
+                policy=policy if callable(policy) else lambda: given,
                 idempotent=idempotent,
             )
         )
         return await self._publisher.offer(manifest.id)
+
+    def report_progress(self, call: ContentId, stage: str, fraction: float | None, note: str | None) -> None:
+        """Report on a call from outside of its handler. Raises `LocalError` (`unknown-call`), `InvalidError`."""
+        self._provider.report_progress(call, stage, fraction, note)
 
     async def stop_providing(self, capability: ContentId) -> None:
         """Answer no further calls, and say so to the network."""
@@ -222,15 +258,14 @@ class Node:
         entries = [CatalogEntry(manifest, len(await self.catalog.offers(manifest))) for manifest in manifests]
         return sorted(entries, key=lambda entry: (entry.body.name, entry.manifest.signer))
 
+    async def find(self, reference: str, *, patience: float = DEFAULT_PATIENCE) -> SignedObject:
+        """The manifest that `reference` means. Raises `LocalError` (`unknown-capability`, `ambiguous-capability`)."""
+        return await self._patiently(lambda: self.catalog.find(reference), patience)
+
     async def inspect(self, reference: str, *, patience: float = DEFAULT_PATIENCE) -> CapabilityView:
         """Everything about one capability. Raises `LocalError` (`unknown-capability`), `RemoteError`."""
         manifest = await self._patiently(lambda: self.catalog.find(reference), patience)
-        try:
-            loaded = await self._descriptors.load(manifest)
-        except RemoteError:
-            # No neighbour has the descriptor; whoever provides the capability must.
-            await self._requester.reach_provider(manifest)
-            loaded = await self._descriptors.load(manifest)
+        loaded = await self._descriptors.bring(manifest, self._requester.reach_provider)
         return CapabilityView(
             manifest=manifest,
             offers=tuple(await self.catalog.offers(manifest)),
@@ -241,6 +276,26 @@ class Node:
             input_template=await self._plugins.starter(loaded.data, loaded.linked),
         )
 
+    async def follow(self, reference: str, *, patience: float = DEFAULT_PATIENCE) -> FollowView:
+        """Keep and serve the content of a capability, or of all that an identity (a did:key) publishes, from now on.
+
+        Later versions of it are followed too. Waits up to `patience` seconds for the content, and goes on in the
+        background. Raises as `Following.follow` does, and `unknown-capability`; `InvalidError` for a broken did:key.
+        """
+        if reference.startswith("did:key:") and "/" not in reference:
+            return await self._following.follow(parse_did_key(reference), None, patience=patience)
+        manifest = await self._patiently(lambda: self.catalog.find(reference), patience)
+        assert isinstance(manifest.body, CapabilityManifest)
+        return await self._following.follow(manifest.signer, manifest.body.name, patience=patience)
+
+    async def unfollow(self, reference: str) -> FollowView:
+        """Follow it no longer. Raises as `Following.unfollow` does."""
+        return await self._following.unfollow(reference)
+
+    def follows(self) -> list[FollowView]:
+        """All that is followed and how far it is, ordered by publisher and name."""
+        return self._following.views()
+
     async def invoke(
         self,
         reference: str,
@@ -249,28 +304,25 @@ class Node:
         public: bool = False,
         provider: IdentityId | None = None,
         deadline_in: int = DEFAULT_DEADLINE,
+        inactivity: int | None = None,
+        any_order: bool = False,
         patience: float = DEFAULT_PATIENCE,
         on_step: OnStep = lambda step, details: None,
     ) -> CallResult:
         """Call a capability and return its verified end. Raises as `Requester.call` does, and `unknown-capability`.
 
-        `patience` is how many seconds to wait for a capability, offer or key that has not been heard of yet.
+        `patience` is how many seconds to wait for a capability, offer or key that has not been heard of yet. Of several
+        providers the next is asked only when the one before has signed that it did not run the call; with `any_order`
+        also when nobody knows.
         """
+        options = CallOptions(public, provider, deadline_in, inactivity, any_order)
+        # Nothing is signed or sent before everything is known, so trying again cannot call twice.
+        return await self._patiently(lambda: self._caller.invoke(reference, payload, options, on_step), patience)
 
-        async def attempt() -> CallResult:
-            # Nothing is signed or sent before everything is known, so trying again cannot call twice.
-            manifest = await self.catalog.find(reference)
-            # The provider serves the descriptor too, which carriers need not have.
-            reached = await self._requester.reach_provider(manifest, provider, on_step)
-            loaded = await self._descriptors.load(manifest)
-            limits = None if loaded.description is None else loaded.description.limits
-            on_step("found", {"manifest": manifest.id.hex()})
-            target = Target(manifest, loaded.data, limits, loaded.linked)
-            return await self._requester.call(
-                target, payload, reached, public=public, deadline_in=deadline_in, on_step=on_step
-            )
-
-        return await self._patiently(attempt, patience)
+    @property
+    def calls(self) -> Caller:
+        """The calls that this node has made: found, waited for, cancelled, proved."""
+        return self._caller
 
     # Blobs, peers, status
 
@@ -326,14 +378,6 @@ class Node:
             with anyio.move_on_at(deadline):
                 await news.wait()
 
-    async def _take_mail(self, peer: PeerId, mail: Sequence[SignedObject]) -> None:
-        for obj in mail:
-            match obj.body:
-                case Invocation(provider=provider) if provider == self.identity:
-                    await self._provider.accept(peer, obj)
-                case Receipt():
-                    self._requester.take_receipt(obj)
-
     def _take_gossip(self, obj: SignedObject) -> None:
         self._take_news(obj)
         self._sync.catalog_changed()
@@ -341,6 +385,7 @@ class Node:
     def _take_news(self, obj: SignedObject) -> None:
         logger.info("new %s %s", obj.kind, obj.id.hex())
         self._feed.put(CatalogNews(obj.kind, obj.id, obj.signer))
+        self._following.take_news(obj)
         self._wake()
 
     def _catalog_changed(self) -> None:
@@ -355,7 +400,6 @@ class Node:
         self._feed.put(CallEnded(report.invocation, report.requester, report.capability, report.status, report.code))
 
     async def _maintain(self) -> None:
-        journal = CallJournal(self._store)
         while True:
             await anyio.sleep(MAINTENANCE_PERIOD)
             now = self._environment.now_ms()
@@ -363,7 +407,9 @@ class Node:
                 await self._keys.rotate()
                 await self._publisher.renew()
                 await self._store.remove_expired(now=now)
-                await journal.remove_expired(now)
+                await self._provider.remove_expired(now)
+                await self._requester.records.remove_old(now)
+                await self._book.remove_expired()
             except LocalError as error:
                 # A full disk, for example. The node goes on serving what it has and tries again in a minute.
                 logger.error("maintenance: %s", error)

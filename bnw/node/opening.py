@@ -53,9 +53,14 @@ async def open_node(
     Raises `LocalError`: `home-missing`, `home-in-use`, those of the keystore, the configuration and the store,
     `port-in-use` or `address`.
     """
-    from bnw.transport.p2p import P2PTransport  # takes most of a second, and many commands need no node
+    # These take most of a second, and many commands need no node.
+    from bnw.transport.p2p import P2PTransport
+    from bnw.transport.p2p.addresses import parse_dial_address
 
     configuration = configuration or load_configuration(home.configuration)
+    for address in configuration.peers:
+        # A peer that is away may come back; an address that cannot be one never will.
+        parse_dial_address(address)
     environment = SystemEnvironment(clock_offset=configuration.clock_offset_ms)
     with home.locked():
         keystore = await anyio.to_thread.run_sync(lambda: load_keystore(home.keystore, passphrase=passphrase))

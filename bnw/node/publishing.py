@@ -80,7 +80,7 @@ class Publisher:
             provide=provide,
             sequence=await self._sequence(slot, now),
         )
-        return await self._say(body)
+        return await self.say(body)
 
     async def withdraw(self, name: str) -> SignedObject:
         """Withdraw a capability of this identity. Raises `LocalError` (`unknown-capability`) if there is none."""
@@ -101,7 +101,7 @@ class Publisher:
             name=name,
             sequence=await self._sequence(slot, now),
         )
-        return await self._say(body)
+        return await self.say(body)
 
     async def offer(self, capability: ContentId, *, available: bool = True) -> SignedObject:
         """Offer a capability, or with `available` false say that the offer no longer holds."""
@@ -115,7 +115,7 @@ class Publisher:
             sequence=await self._sequence(offer_slot(self._key.identity, capability), now),
         )
         (self._offered.add if available else self._offered.discard)(capability)
-        return await self._say(body)
+        return await self.say(body)
 
     async def renew(self) -> None:
         """Say again what would otherwise expire or is no longer true. Call at the start and every few minutes."""
@@ -153,7 +153,7 @@ class Publisher:
             and replace(held.body, created=0, expires=0, sequence=0) == replace(body, created=0, expires=0, sequence=0)
         ):
             return
-        await self._say(body)
+        await self.say(body)
 
     def _moved(self, offer: Body) -> bool:
         return isinstance(offer, ProviderOffer) and offer.endpoints != self._endpoints()
@@ -162,7 +162,8 @@ class Publisher:
         held = await self._store.held_in_slot(slot)
         return next_sequence(None if held is None else sequence_of(held.body), now)
 
-    async def _say(self, body: Body) -> SignedObject:
+    async def say(self, body: Body) -> SignedObject:
+        """Sign, store and announce an object. Raises `LocalError` (`not-published`)."""
         obj = sign_object(body, self._key)
         now = self._environment.now_ms()
         [outcome] = await self._store.put_objects([obj], now=now)
