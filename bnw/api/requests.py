@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import anyio
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from bnw.api.render import encode_json, error_json
 from bnw.identity.keys import IdentityId, parse_did_key
+from bnw.invoke.requester import OnStep
 from bnw.transport.tasks import background_tasks
-from bnw.wire.content_id import ContentId, parse_content_id
+from bnw.wire.content_id import CONTENT_ID_SIZE, ContentId, parse_content_id
 from bnw.wire.errors import BnwError, ExitStatus, InvalidError, LocalError, RemoteError
 from bnw.wire.limits import KIB
 
 MAX_JSON_BODY = 256 * KIB
+MAX_STEPS_WAITING = 1024
+BODY = "the request's body"
 JSON_TYPE = "application/json"
 LINES_TYPE = "application/x-ndjson"
 
+T = TypeVar("T")
 Emit = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 HTTP_STATUS = {
@@ -43,13 +51,35 @@ async def answer_error(request: Request, error: Exception) -> Response:
     return answer(error_json(error), status or HTTP_STATUS[error.exit_status])
 
 
+async def answer_http_error(request: Request, error: Exception) -> Response:
+    """The same for what Starlette itself refuses: an unknown path, or a method that a path does not have."""
+    assert isinstance(error, HTTPException)
+    place = f"{request.method} {request.url.path}"
+    cure = "this node's version of BNW may be another than the command's; `bnw --version` tells"
+    refusal = LocalError("route", "the node has no such request", place=place, cure=cure, exit_status=ExitStatus.USAGE)
+    return answer(error_json(refusal), error.status_code)
+
+
+async def answer_fault(request: Request, error: Exception) -> Response:
+    """The same for a fault of ours, whose traceback goes to the node's log."""
+    return answer(error_json(fault(request.url.path)), 500)
+
+
+def fault(path: str) -> LocalError:
+    cure = "the node's log says why (`bnw run` prints it); please report it"
+    return LocalError("internal", "the node failed to answer", place=path, cure=cure)
+
+
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body, of at most `limit` bytes. Raises `LocalError` (`too-large`)."""
+    """The body, of at most `limit` bytes. Raises `LocalError` (`too-large`, `request`)."""
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > limit:
-            raise LocalError("too-large", f"more than {limit:,} bytes", exit_status=ExitStatus.USAGE)
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > limit:
+                raise LocalError("too-large", f"more than {limit:,} bytes", place=BODY, exit_status=ExitStatus.USAGE)
+    except ClientDisconnect:
+        raise bad_request("it ended before it was complete", BODY) from None
     return bytes(body)
 
 
@@ -59,9 +89,9 @@ async def read_json_body(request: Request) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise bad_request("the body is not JSON") from error
+        raise bad_request("it is not JSON", BODY) from error
     if not isinstance(value, dict):
-        raise bad_request("the body is not a JSON object")
+        raise bad_request("it is not a JSON object", BODY)
     return value
 
 
@@ -75,6 +105,33 @@ def text_of(values: Mapping[str, Any], name: str, default: str | None = None) ->
     if not isinstance(value, str):
         raise bad_request("a text is needed", name)
     return value
+
+
+def reference_of(values: Mapping[str, Any]) -> str:
+    """The parameter `reference`: a capability's name, manifest id, or `<did:key>/<name>`. Raises `LocalError`."""
+    text = text_of(values, "reference")
+    if len(text) == 2 * CONTENT_ID_SIZE and "/" not in text:
+        content_id_of(text, "reference")
+    elif text.startswith("did:key:"):
+        identity_of(text.partition("/")[0], "reference")
+    return text
+
+
+def system_text_of(values: Mapping[str, Any], name: str, within: str = "", *, default: str | None = None) -> str:
+    """A text parameter that the operating system must take: a path, or a variable's value."""
+    place = f"{within}{name}"
+    return system_text(text_of({place: values[name]} if name in values else {}, place, default), place)
+
+
+def system_text(text: str, place: str) -> str:
+    """`text` if the operating system can take it. Raises `LocalError` (`request`)."""
+    try:
+        data = os.fsencode(text)
+    except UnicodeEncodeError:
+        raise bad_request("a text that is valid Unicode is needed", place) from None
+    if b"\0" in data:
+        raise bad_request("a text without NUL characters is needed", place)
+    return text
 
 
 def flag_of(values: Mapping[str, Any], name: str) -> bool:
@@ -101,17 +158,45 @@ def milliseconds_of(values: Mapping[str, Any], name: str, default: int, *, most:
 
 
 def identity_of(text: str, place: str) -> IdentityId:
-    try:
+    with blamed_on(place):
         return parse_did_key(text)
-    except InvalidError as error:
-        raise error.at(place) from None
 
 
 def content_id_of(text: str, place: str) -> ContentId:
-    try:
+    with blamed_on(place):
         return parse_content_id(text)
+
+
+@contextmanager
+def blamed_on(place: str) -> Iterator[None]:
+    """What is invalid in the body is the caller's fault, at `place`."""
+    try:
+        yield
     except InvalidError as error:
-        raise error.at(place) from None
+        raise error.at(place) from error
+
+
+async def with_steps(emit: Emit, work: Callable[[OnStep], Awaitable[T]]) -> T:
+    """Do `work` and emit a line for each step that it tells of.
+
+    To a reader that does not read, steps beyond `MAX_STEPS_WAITING` are not told; the work goes on.
+    """
+    steps, told = anyio.create_memory_object_stream[Mapping[str, str]](MAX_STEPS_WAITING)
+    results: list[T] = []
+
+    def on_step(step: str, details: Mapping[str, str]) -> None:
+        with contextlib.suppress(anyio.WouldBlock):
+            steps.send_nowait({"event": "step", "step": step, **details})
+
+    async def run() -> None:
+        with steps:
+            results.append(await work(on_step))
+
+    async with background_tasks() as tasks, told:
+        tasks.start_soon(run)
+        async for step in told:
+            await emit(step)
+    return results[0]
 
 
 class LineStream(Response):
@@ -142,6 +227,9 @@ class LineStream(Response):
                 await self._produce(emit)
             except BnwError as error:
                 await emit({"event": "error", **error_json(error)})
+            except Exception:
+                await emit({"event": "error", **error_json(fault(scope["path"]))})
+                raise
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,19 @@ from bnw.api.requests import (
     LineStream,
     answer,
     bad_request,
+    blamed_on,
     content_id_of,
     flag_of,
     identity_of,
     milliseconds_of,
     read_body,
     read_json_body,
+    reference_of,
+    system_text,
+    system_text_of,
     text_of,
     texts_of,
+    with_steps,
 )
 from bnw.api.routes_catalog import LONGEST_PATIENCE
 from bnw.inbox.payload import Payload
@@ -38,15 +42,13 @@ from bnw.node.node import DEFAULT_PATIENCE, Node
 from bnw.node.policy_file import PolicyFile
 from bnw.node.views import CallEnded
 from bnw.objects.catalog import CapabilityManifest, ProviderOffer
-from bnw.transport.tasks import background_tasks
-from bnw.wire.errors import InvalidError
+from bnw.wire.errors import RemoteError
 from bnw.wire.limits import DAY, MAX_PAYLOAD_IN_MEMORY
 
 MAX_ARGUMENTS = 256
 MAX_LISTED = 4096
 """Identities that one `provide` may allow."""
 MAX_VARIABLES = 256
-MAX_STEPS_WAITING = 1024
 LONGEST_DEADLINE = 30 * DAY
 DEFAULT_MEDIA_TYPE = "application/octet-stream"
 
@@ -54,7 +56,7 @@ DEFAULT_MEDIA_TYPE = "application/octet-stream"
 def call_routes(node: Node) -> list[Route]:
     async def provide(request: Request) -> Response:
         body = await read_json_body(request)
-        reference = text_of(body, "reference")
+        reference = reference_of(body)
         file = await _policy_file(node, body, reference)
         provide_it = partial(
             node.provide,
@@ -88,7 +90,7 @@ def call_routes(node: Node) -> list[Route]:
 
     async def invoke(request: Request) -> Response:
         parameters = request.query_params
-        reference = text_of(parameters, "reference")
+        reference = reference_of(parameters)
         provider = text_of(parameters, "provider", "")
         patience = milliseconds_of(parameters, "patience_ms", int(DEFAULT_PATIENCE * 1000), most=LONGEST_PATIENCE)
         call = partial(
@@ -106,14 +108,9 @@ def call_routes(node: Node) -> list[Route]:
 
         async def produce(emit: Emit) -> None:
             given = media_type or await _usual_media_type(node, reference, patience / 1000)
-
-            async def run(on_step: OnStep) -> CallResult:
-                try:
-                    return await call(Payload(data, given, name), on_step=on_step)
-                except InvalidError as error:
-                    raise error.at("input") from error
-
-            await follow_call(emit, run)
+            payload = Payload(data, given, name)
+            with blamed_on("input"):
+                await follow_call(emit, lambda on_step: call(payload, on_step=on_step))
 
         return LineStream(produce)
 
@@ -126,30 +123,15 @@ def call_routes(node: Node) -> list[Route]:
 
 async def follow_call(emit: Emit, run: Callable[[OnStep], Awaitable[CallResult]]) -> None:
     """Emit each step of a call, then its result."""
-    steps, told = anyio.create_memory_object_stream[Mapping[str, str]](MAX_STEPS_WAITING)
-    result: list[CallResult] = []
-
-    def on_step(step: str, details: Mapping[str, str]) -> None:
-        # A reader that is slow misses progress, never the result.
-        with suppress(anyio.WouldBlock):
-            steps.send_nowait({"event": "step", "step": step, **details})
-
-    async def run_it() -> None:
-        with steps:
-            result.append(await run(on_step))
-
-    async with background_tasks() as tasks:
-        tasks.start_soon(run_it)
-        async for step in told:
-            await emit(step)
-    await emit({"event": "result", **result_json(result[0])})
+    result = await with_steps(emit, run)
+    await emit({"event": "result", **result_json(result)})
 
 
 async def _policy_file(
     node: Node, body: Mapping[str, Any], reference: str
 ) -> tuple[Callable[[], CallPolicy], CapabilityPolicy] | None:
     """The policy of the file that `policy` names, if any: for calls, and for the program."""
-    path = text_of(body, "policy", "")
+    path = system_text_of(body, "policy", default="")
     if not path:
         return None
     file = PolicyFile(Path(path))
@@ -159,13 +141,13 @@ async def _policy_file(
 
 
 def _policy(body: Mapping[str, Any]) -> CallPolicy:
-    listed = (identity_of(text, "listed") for text in texts_of(body, "listed", most=MAX_LISTED))
+    listed = [identity_of(text, "listed") for text in texts_of(body, "listed", most=MAX_LISTED)]
     return CallPolicy(anyone=flag_of(body, "anyone"), listed=frozenset(listed), delegated=flag_of(body, "delegated"))
 
 
 def _handler(body: Mapping[str, Any], program: CapabilityPolicy | None) -> Handler:
     url = text_of(body, "url", "")
-    arguments = texts_of(body, "arguments", most=MAX_ARGUMENTS)
+    arguments = [system_text(text, "arguments") for text in texts_of(body, "arguments", most=MAX_ARGUMENTS)]
     if bool(url) == bool(arguments):
         raise bad_request("either a program or a url is needed", "arguments")
     if url:
@@ -173,8 +155,10 @@ def _handler(body: Mapping[str, Any], program: CapabilityPolicy | None) -> Handl
     variables = body.get("environment", {})
     if not isinstance(variables, dict) or len(variables) > MAX_VARIABLES:
         raise bad_request(f"an object of at most {MAX_VARIABLES} variables is needed", "environment")
-    environment = {name: text_of(variables, name) for name in variables}
-    directory = text_of(body, "directory", "/")
+    environment = {name: system_text_of(variables, name, "environment.") for name in variables}
+    if any(not name or "=" in name or "\0" in name for name in environment):
+        raise bad_request("names without '=' are needed", "environment")
+    directory = system_text_of(body, "directory", default="/")
     if program is not None:
         environment |= program.environment or {}
         directory = program.directory or directory
@@ -187,6 +171,10 @@ def _optional_milliseconds(values: Mapping[str, Any], name: str) -> int | None:
 
 async def _usual_media_type(node: Node, reference: str, patience: float) -> str:
     """What the descriptor names first for the input."""
-    view = await node.inspect(reference, patience=patience)
+    try:
+        view = await node.inspect(reference, patience=patience)
+    except RemoteError:
+        # The call needs the descriptor too, and will say whom it could not reach.
+        return DEFAULT_MEDIA_TYPE
     limits = None if view.description is None else view.description.limits
     return DEFAULT_MEDIA_TYPE if limits is None else limits.input.media_types[0]

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bnw.api.render import event_json, status_json
-from bnw.api.requests import Emit, LineStream, answer, content_id_of, read_body, read_json_body, text_of
+from bnw.api.requests import Emit, LineStream, answer, content_id_of, read_body, read_json_body, text_of, with_steps
 from bnw.node.node import Node
 from bnw.wire.limits import MAX_BLOB
 
@@ -17,8 +17,18 @@ def node_routes(node: Node) -> list[Route]:
         return answer(status_json(await node.status()))
 
     async def settle(request: Request) -> Response:
-        await node.settle()
-        return answer(status_json(await node.status()))
+        async def produce(emit: Emit) -> None:
+            await with_steps(emit, node.settle)
+            await emit({"event": "result", **status_json(await node.status())})
+
+        return LineStream(produce)
+
+    async def spread(request: Request) -> Response:
+        async def produce(emit: Emit) -> None:
+            without = await with_steps(emit, node.spread)
+            await emit({"event": "result", "without": list(without)})
+
+        return LineStream(produce)
 
     async def connect(request: Request) -> Response:
         return answer({"peer": await node.connect(text_of(await read_json_body(request), "address"))})
@@ -43,6 +53,7 @@ def node_routes(node: Node) -> list[Route]:
     return [
         Route("/v1/status", status),
         Route("/v1/settle", settle, methods=["POST"]),
+        Route("/v1/spread", spread, methods=["POST"]),
         Route("/v1/connect", connect, methods=["POST"]),
         Route("/v1/events", events),
         Route("/v1/blobs", add_blob, methods=["POST"]),

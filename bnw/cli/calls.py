@@ -10,15 +10,18 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from bnw.cli.catalog import file_path, publish_files, with_option
-from bnw.cli.files import read_file, write_file
+from bnw.cli.catalog import Publication, file_path, with_option
+from bnw.cli.files import check_json, check_new, print_bytes, read_file, write_file
+from bnw.cli.parameters import ANYONE, DELEGATED, caller, capability_name, identity
+from bnw.cli.reporting import report
 from bnw.cli.session import Session, node_command
+from bnw.cli.steps import step_text
 from bnw.cli.units import Duration, size_text
-from bnw.wire.errors import ExitStatus, LocalError
+from bnw.wire.errors import ExitStatus, LocalError, RemoteError
 from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY
 
 if TYPE_CHECKING:
@@ -26,17 +29,34 @@ if TYPE_CHECKING:
 
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 """Variables that a program always sees. Everything else, keys above all, only with --env."""
-EXIT_STATUS = {"completed": ExitStatus.DONE, "expired": ExitStatus.DEADLINE}
+CURES = {
+    "cancelled": "calling again makes a new call",
+    "expired": "allow more time with --deadline; calling again makes a new call",
+    "failed": "what the program said follows, if it said anything; calling again makes a new call",
+    "interrupted": "call again if it does no harm that this call may have had effects",
+    "rejected": "nothing was run; change the call, or ask the provider",
+}
+"""What to do about a call with this status, which came to its end without an output."""
 
 
-@click.command()
+@click.command(short_help="Answer calls of a capability with a program.")
 @click.argument("capability")
 @click.option("--exec", "command", metavar="COMMAND", help="The program to run for each call.")
 @click.option("--url", help="A service on this machine to ask instead (http://127.0.0.1:PORT/...).")
-@click.option("--allow", multiple=True, metavar="WHO", help="'anyone', 'delegated' or a did:key. Default: nobody.")
+@click.option(
+    "--allow",
+    type=caller,
+    multiple=True,
+    metavar="WHO",
+    help="'anyone', 'delegated' or a did:key. Default: nobody.",
+)
 @click.option("--policy", "policy", type=file_path, help="A policy file, read again whenever it changes.")
 @click.option("--env", "variables", multiple=True, metavar="NAME[=VALUE]", help="A variable that the program sees.")
-@click.option("--name", help="Publish CAPABILITY, a file, under this name; default: the file's name up to a dot.")
+@click.option(
+    "--name",
+    type=capability_name,
+    help="Publish CAPABILITY, a file, under this name; default: the file's name up to a dot.",
+)
 @with_option
 @click.option("--idempotent", is_flag=True, help="A call may run again if a crash interrupted it.")
 @click.option("--detach", is_flag=True, help="Leave it to the running node, until that ends, and return.")
@@ -71,34 +91,43 @@ def provide(
         "arguments": [] if command is None else _arguments(command),
         "url": url or "",
         "policy": "" if policy is None else str(_checked_policy(policy)),
-        "delegated": "delegated" in allow,
+        "delegated": DELEGATED in allow,
         "environment": _environment(variables),
         "directory": str(Path.cwd()),
-        "anyone": "anyone" in allow,
-        "listed": [who for who in allow if who not in {"anyone", "delegated"}],
+        "anyone": ANYONE in allow,
+        "listed": [who for who in allow if who not in {ANYONE, DELEGATED}],
         "idempotent": idempotent,
         "detach": detach,
     }
+    publication = _publication(capability, name, linked)
     with session.running_node() if detach else session.node(settled=True) as client:
-        body["reference"] = _published(client, session, capability, name, linked)
+        body["reference"] = capability if publication is None else _publish(client, session, publication)
         if detach:
             value = client.post("/v1/provide", body)
             session.show(value, lambda: [f"providing {capability}", f"offer     {value['offer_id']}"])
             return
         with client.lines("POST", "/v1/provide", body=body) as events:
-            _report_calls(session, capability, allow, policy, events)
+            try:
+                _report_calls(session, capability, allow, policy, events)
+            except KeyboardInterrupt:
+                session.note("no longer providing")
+                return
     # The stream has no end of its own: the node has stopped.
     raise LocalError(
         "node-ended", "the node ended", cure="start it again with `bnw run`", exit_status=ExitStatus.UNREACHABLE
     )
 
 
-def _published(client: ApiClient, session: Session, capability: str, name: str | None, linked: tuple[Path, ...]) -> str:
-    """What to provide: `capability`, or what publishing it as a file gives."""
+def _publication(capability: str, name: str | None, linked: tuple[Path, ...]) -> Publication | None:
+    """What to publish first, if `capability` is a file."""
     path = Path(capability)
     if name is None and not linked and not path.is_file():
-        return capability
-    manifest = publish_files(client, name or path.name.partition(".")[0], path, linked)
+        return None
+    return Publication.read(name or path.name.partition(".")[0], path, linked)
+
+
+def _publish(client: ApiClient, session: Session, publication: Publication) -> str:
+    manifest = publication.publish(client)
     session.note(f"published {manifest['name']}, manifest {manifest['manifest_id']}")
     published: str = manifest["manifest_id"]
     return published
@@ -121,8 +150,8 @@ def _report_calls(
 ) -> None:
     import json
 
-    allowed = "anyone may call" if "anyone" in allow else f"{len(set(allow) - {'delegated'})} identities may call"
-    if "delegated" in allow:
+    allowed = "anyone may call" if ANYONE in allow else f"{len(set(allow) - {DELEGATED})} identities may call"
+    if DELEGATED in allow:
         allowed += ", and those who show a delegation"
     if policy is not None:
         allowed = f"{policy} says who may call"
@@ -166,19 +195,25 @@ def _environment(variables: tuple[str, ...]) -> dict[str, str]:
     for variable in variables:
         name, given, value = variable.partition("=")
         if not given and name not in os.environ:
-            raise LocalError("variable", "is not set here", place=f"--env {name}", exit_status=ExitStatus.USAGE)
+            raise LocalError(
+                "variable",
+                "is not set here",
+                place=f"--env {name}",
+                cure=f"set it, or give its value with --env {name}=VALUE",
+                exit_status=ExitStatus.USAGE,
+            )
         environment[name] = value if given else os.environ[name]
     return environment
 
 
-@click.command()
+@click.command(short_help="Call a capability and print its verified output.")
 @click.argument("capability")
 @click.option("--input", "source", type=file_path, help="A file with the input; - is standard input.")
 @click.option("--data", help="The input itself.")
 @click.option("--media-type", help="Of the input. Default: from the file's name, or what the descriptor names first.")
 @click.option("--output", type=file_path, help="A file for the output, instead of standard output.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--provider", metavar="IDENTITY", help="Ask only this provider.")
+@click.option("--provider", type=identity, metavar="IDENTITY", help="Ask only this provider.")
 @click.option("--public", is_flag=True, help="Send the input unsealed, readable by every carrier.")
 @click.option("--deadline", type=Duration(), default="2m", show_default=True, help="When to give up.")
 @click.option("--inactivity", type=Duration(), help="The longest that the handler may report nothing.")
@@ -208,15 +243,18 @@ def invoke(
     """
     if (source is None) == (data is None):
         raise click.UsageError("give the input with either --input or --data")
-    content = data.encode() if data is not None else read_file(source or Path("-"), MAX_PAYLOAD_IN_MEMORY)
-    if output is not None and output.exists() and not force:
-        # Found now rather than after the call.
-        write_file(output, b"", force=False)
-    named = source is not None and str(source) != "-"
+    if output is not None:
+        check_new(output, force=force)
+    content = os.fsencode(data) if data is not None else read_file(source or Path("-"), MAX_PAYLOAD_IN_MEMORY)
+    name = None if source is None or str(source) == "-" else source.name
+    media_type = media_type or (None if name is None else mimetypes.guess_type(name)[0])
+    if media_type == "application/json":
+        place = "--data" if source is None else str(source)
+        check_json(content, place, cure="mend it, or say what it is with --media-type")
     parameters: dict[str, Any] = {
         "reference": capability,
-        "media_type": media_type or (mimetypes.guess_type(source.name)[0] if named and source else None),
-        "name": source.name if named and source else None,
+        "media_type": media_type,
+        "name": name,
         "provider": provider,
         "public": public,
         "deadline_ms": deadline,
@@ -246,61 +284,65 @@ def follow(session: Session, events: Iterator[dict[str, Any]]) -> dict[str, Any]
     )
 
 
-def step_text(step: dict[str, Any]) -> str:
-    """A step of a call in words."""
-    match step["step"]:
-        case "connected":
-            return f"connected to provider {step['provider']}"
-        case "found":
-            return f"found manifest {step['manifest']}"
-        case "signed":
-            return f"sealed the input for it and signed invocation {step['invocation']}"
-        case "delivered":
-            return "delivered; waiting for the answer"
-        case "waiting":
-            return f"not delivered yet: {step['reason']}"
-        case "answered":
-            return f"answered: {step['status']}"
-        case "progress":
-            fraction = f" {float(step['fraction']):.0%}" if "fraction" in step else ""
-            return f"progress: {step['stage']}{fraction} {step['note']}".rstrip()
-        case "next":
-            return f"{step['status']} [{step['code']}]; asking the next provider"
-        case other:
-            return str(other)
-
-
 def show_result(session: Session, result: dict[str, Any], output: Path | None, *, force: bool) -> None:
-    data = base64.b64decode(result.pop("output_base64", ""))
-    completed = result["status"] == "completed"
-    if completed and output is not None:
-        write_file(output, data, force=force)
+    """Print or write the output; for a call without one, say why, and end with the status that fits."""
+    if result["status"] != "completed":
+        _end_without_output(session, result)
+    encoded = result.pop("output_base64")
+    data = base64.b64decode(encoded)
+    session.note(f"completed; receipt {result['receipt_id']} verified")
+    error = None if output is None else _write_output(output, data, force=force)
+    if output is not None and error is None:
         result["output_file"] = str(output)
         result.pop("output")
-    elif completed and result["output"] is None:
-        result["output_base64"] = base64.b64encode(data).decode()
+        session.note(f"{output}: {size_text(len(data))}")
+    elif result["output"] is None:
+        result["output_base64"] = encoded
     if session.as_json:
-        session.show(result, list)
-    elif completed:
-        session.note(f"completed; receipt {result['receipt_id']} verified")
-        if output is None:
-            sys.stdout.buffer.write(data)
-            if sys.stdout.isatty() and not data.endswith(b"\n"):
-                sys.stdout.buffer.write(b"\n")
-        else:
-            session.note(f"{output}: {size_text(len(data))}")
-    if not completed:
-        _end_without_output(session, result)
+        session.show(result if error is None else {**result, "error": error.to_json()}, list)
+    elif output is None or error is not None:
+        print_bytes(data)
+    if error is not None:
+        if not session.as_json:
+            report(error, as_json=False)
+        sys.exit(int(error.exit_status))
 
 
-def _end_without_output(session: Session, result: dict[str, Any]) -> None:
+def _write_output(output: Path, data: bytes, *, force: bool) -> LocalError | None:
+    """Why the output could not be written, if so. It has been paid for with a call, so it is printed then."""
+    try:
+        write_file(output, data, force=force)
+    except LocalError as error:
+        return LocalError(
+            error.code,
+            f"{error.cause}; the output was printed instead",
+            place=error.place,
+            cure=error.cure,
+            exit_status=error.exit_status,
+        )
+    return None
+
+
+def _end_without_output(session: Session, result: dict[str, Any]) -> NoReturn:
     """Say why, in the provider's words, which may be anything, and end with the status that fits."""
     problem = result["problem"] or {}
-    session.note(f"{result['status']}: {problem.get('title') or 'the provider gave no reason'} [{result['code']}]")
-    errors = problem.get("errors")
-    for error in errors if isinstance(errors, list) else ():
-        if isinstance(error, dict):
-            session.note(f"  {error.get('pointer') or '(document)'}: {error.get('detail')}")
+    status = result["status"]
+    title = problem.get("title") or "the provider gave no reason"
+    error = RemoteError(
+        result["code"] or status,
+        f"{status}: {title} [{result['code'] or status}]",
+        place=f"provider {result['provider']}",
+        cure=CURES.get(status),
+        exit_status=ExitStatus.DEADLINE if status == "expired" else ExitStatus.REFUSED,
+    )
+    if session.as_json:
+        session.show({**result, "error": error.to_json()}, list)
+    else:
+        report(error, as_json=False)
+    faults = problem.get("errors")
+    for fault in faults if isinstance(faults, list) else ():
+        if isinstance(fault, dict):
+            session.note(f"  {fault.get('pointer') or '(document)'}: {fault.get('detail')}")
     for line in str(problem.get("detail") or "").strip().splitlines():
         session.note(f"  {line}")
-    sys.exit(int(EXIT_STATUS.get(result["status"], ExitStatus.REFUSED)))
+    sys.exit(int(error.exit_status))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from bnw.cli.files import read_file
+from bnw.cli.files import check_json, read_file
+from bnw.cli.parameters import capability_name
 from bnw.cli.session import Session, node_command
-from bnw.cli.units import moment_text, size_text
-from bnw.wire.errors import ExitStatus, LocalError
+from bnw.cli.units import Duration, moment_text, size_text
+from bnw.wire.errors import LocalError
 from bnw.wire.limits import MAX_BLOB, MAX_DESCRIPTOR
 
 if TYPE_CHECKING:
@@ -23,40 +25,43 @@ with_option = click.option(
 )
 
 
-def publish_files(
-    client: ApiClient,
-    name: str,
-    descriptor: Path,
-    linked: tuple[Path, ...],
-    *,
-    provide: str = "publisher",
-    opaque: bool = False,
-) -> dict[str, Any]:
-    """Add what the descriptor links to and publish it; the manifest as JSON."""
-    data = read_file(descriptor, MAX_DESCRIPTOR)
-    if descriptor.suffix == ".json" and not opaque:
-        _check_readable(data, descriptor)
-    for blob in [read_file(path, MAX_BLOB) for path in linked]:
-        client.post_bytes("/v1/blobs", blob)
-    return client.post_bytes("/v1/catalog", data, name=name, provide=provide)
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What there is to publish, read from files before a node is asked to."""
+
+    name: str
+    descriptor: bytes = field(repr=False)
+    linked: tuple[bytes, ...] = field(repr=False)
+    provide: str = "publisher"
+
+    @classmethod
+    def read(
+        cls,
+        name: str,
+        descriptor: Path,
+        linked: tuple[Path, ...],
+        *,
+        provide: str = "publisher",
+        opaque: bool = False,
+    ) -> Self:
+        """Raises `LocalError`: `unreadable`, `too-large`, or `json`.
+
+        A file that calls itself JSON and is none is a slip, which the network would carry as opaque bytes for a year.
+        """
+        data = read_file(descriptor, MAX_DESCRIPTOR)
+        if descriptor.suffix == ".json" and not opaque:
+            check_json(data, str(descriptor), cure="mend it; --opaque publishes the bytes as they are")
+        return cls(name, data, tuple(read_file(path, MAX_BLOB) for path in linked), provide)
+
+    def publish(self, client: ApiClient) -> dict[str, Any]:
+        """The manifest as JSON."""
+        for blob in self.linked:
+            client.post_bytes("/v1/blobs", blob)
+        return client.post_bytes("/v1/catalog", self.descriptor, name=self.name, provide=self.provide)
 
 
-def _check_readable(data: bytes, path: Path) -> None:
-    """A file that calls itself JSON and is none is a slip, which the network would carry as opaque bytes for a year."""
-    try:
-        json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise LocalError(
-            "json",
-            f"not readable as JSON: {error}",
-            place=str(path),
-            cure="mend it; --opaque publishes the bytes as they are",
-            exit_status=ExitStatus.USAGE,
-        ) from None
-
-
-@click.command()
-@click.argument("name")
+@click.command(short_help="Publish a descriptor under a name.")
+@click.argument("name", type=capability_name)
 @click.argument("descriptor", type=file_path)
 @with_option
 @click.option(
@@ -76,13 +81,14 @@ def publish(
     \b
     Example: bnw publish finance/lookup lookup.profile.json --with input.schema.json --with output.schema.json
     """
-    with session.node(settled=True) as client:
-        value = publish_files(client, name, descriptor, linked, provide=provide, opaque=opaque)
+    publication = Publication.read(name, descriptor, linked, provide=provide, opaque=opaque)
+    with session.node(settled=True, spreading=True) as client:
+        value = publication.publish(client)
     session.show(value, lambda: [f"published {value['name']}", f"manifest  {value['manifest_id']}"])
 
 
-@click.command()
-@click.argument("name")
+@click.command(short_help="Withdraw a capability that this home published.")
+@click.argument("name", type=capability_name)
 @node_command
 def withdraw(session: Session, name: str) -> None:
     """Withdraw a capability that this home published.
@@ -90,12 +96,12 @@ def withdraw(session: Session, name: str) -> None:
     \b
     Example: bnw withdraw finance/lookup
     """
-    with session.node(settled=True) as client:
+    with session.node(settled=True, spreading=True) as client:
         value = client.post("/v1/catalog/withdraw", {"name": name})
     session.show({"name": name, **value}, lambda: [f"withdrawn {name}"])
 
 
-@click.command()
+@click.command(short_help="List the capabilities that are published now.")
 @click.option("--mine", is_flag=True, help="Only what this home published.")
 @node_command
 def catalog(session: Session, mine: bool) -> None:
@@ -128,18 +134,19 @@ def catalog(session: Session, mine: bool) -> None:
     session.show(value, lines)
 
 
-@click.command(name="catalog-inspect")
+@click.command(name="catalog-inspect", short_help="Show everything about one capability.")
 @click.argument("capability")
 @click.option("--template", is_flag=True, help="Print only an input document to start from.")
+@click.option("--patience", type=Duration(), default="5s", show_default=True, help="How long to wait to hear of it.")
 @node_command
-def catalog_inspect(session: Session, capability: str, template: bool) -> None:
+def catalog_inspect(session: Session, capability: str, template: bool, patience: int) -> None:
     """Show everything about CAPABILITY, a name or a manifest id.
 
     \b
     Example: bnw catalog-inspect finance/lookup --template > question.json
     """
     with session.node(settled=True) as client:
-        value = client.get("/v1/catalog/inspect", reference=capability)
+        value = client.get("/v1/catalog/inspect", reference=capability, patience_ms=patience)
     if not template:
         session.show(value, lambda: _inspection(value))
         return

@@ -14,7 +14,7 @@ from bnw.wire.errors import ExitStatus
 RIGHTS = ("invoke", "provide", "delegate")
 
 
-@click.command()
+@click.command(short_help="Let another identity call, provide or pass that on.")
 @click.argument("audience", metavar="IDENTITY")
 @click.option("--right", "rights", multiple=True, type=click.Choice(RIGHTS), help="Default: invoke.")
 @click.option("--capability", help="Only this one: a name or a manifest id.")
@@ -57,7 +57,7 @@ def delegate(
         "max_input_bytes": max_input_bytes,
     }
     body |= {name: value for name, value in caveats.items() if value is not None}
-    with session.node(settled=True) as client:
+    with session.node(settled=True, spreading=True) as client:
         value = client.post("/v1/delegations", body)
     session.show(value, lambda: _lines(value))
 
@@ -71,7 +71,7 @@ def revoke(session: Session, id: str) -> None:
     \b
     Example: bnw revoke 0aa1...
     """
-    with session.node(settled=True) as client:
+    with session.node(settled=True, spreading=True) as client:
         value = client.post("/v1/delegations/revoke", {"delegation": id})
     session.show(value, lambda: [f"revoked     {value['delegation_id']}", f"revocation  {value['revocation_id']}"])
 
@@ -128,10 +128,12 @@ def show(session: Session, id: str) -> None:
     session.show(value, lines)
 
 
-@delegation.command()
+@delegation.command(short_help="Say link by link why a call is or is not allowed.")
 @click.argument("capability")
 @click.option("--as", "actor", metavar="IDENTITY", help="Who calls or provides. Default: this node's identity.")
-@click.option("--right", type=click.Choice(("invoke", "provide")), default="invoke", show_default=True)
+@click.option(
+    "--right", type=click.Choice(("invoke", "provide")), default="invoke", show_default=True, help="What to do."
+)
 @click.option("--provider", metavar="IDENTITY", help="Whom to call. Default: the publisher.")
 @click.option("--delegation", "leaf", metavar="ID", help="Judge this chain instead of the best that is known.")
 @click.option("--input-bytes", type=click.IntRange(0), help="Size of the input.")

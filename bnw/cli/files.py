@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -20,14 +21,45 @@ def read_file(path: Path, limit: int) -> bytes:
     except OSError as error:
         raise unreadable(str(path), error.strerror or str(error)) from None
     if len(data) > limit:
-        raise LocalError(
-            "too-large",
-            f"more than {limit:,} bytes",
-            place=str(path),
-            cure="send less, or something smaller that refers to it",
-            exit_status=ExitStatus.USAGE,
-        )
+        raise _too_large(path, limit)
     return data
+
+
+def check_readable(path: Path, limit: int) -> None:
+    """Find out early what `read_file` would raise about a file. Raises `LocalError`: `unreadable`, `too-large`."""
+    if str(path) == "-":
+        return
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise unreadable(str(path), error.strerror or str(error)) from None
+    if size > limit:
+        raise _too_large(path, limit)
+
+
+def check_json(data: bytes, place: str, *, cure: str) -> None:
+    """Say what is wrong with text that is meant to be JSON and is not. Raises `LocalError` (`json`)."""
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        from bnw.profiles.json_reader import salvage_json
+
+        _, faults = salvage_json(data, max_bytes=len(data))
+        cause = faults[0].message if faults else "it cannot be read"
+        raise LocalError(
+            "json",
+            f"not readable as JSON: {cause}",
+            place=place,
+            cure=cure,
+            exit_status=ExitStatus.USAGE,
+        ) from None
+
+
+def check_new(path: Path, *, force: bool) -> None:
+    """Find out early that `write_file` would not write over what is there. Raises `LocalError` (`exists`)."""
+    if not force and (path.exists() or path.is_symlink()):
+        raise _exists(path)
 
 
 def write_file(path: Path, data: bytes, *, force: bool) -> None:
@@ -49,13 +81,7 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
         sync_directory(path.parent)
     except FileExistsError:
         part.unlink(missing_ok=True)
-        raise LocalError(
-            "exists",
-            "there is a file of this name already; it was not touched",
-            place=str(path),
-            cure="choose another name, or --force",
-            exit_status=ExitStatus.USAGE,
-        ) from None
+        raise _exists(path) from None
     except OSError as error:
         part.unlink(missing_ok=True)
         raise LocalError(
@@ -65,6 +91,35 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
             cure="choose a place with room that you may write to",
             exit_status=ExitStatus.USAGE,
         ) from error
+
+
+def print_bytes(data: bytes) -> None:
+    """To standard output, as they are; on a terminal with an end of line."""
+    sys.stdout.buffer.write(data)
+    if sys.stdout.isatty() and not data.endswith(b"\n"):
+        sys.stdout.buffer.write(b"\n")
+    # Now, since a full disk or a closed pipe could not be reported when Python ends.
+    sys.stdout.buffer.flush()
+
+
+def _too_large(path: Path, limit: int) -> LocalError:
+    return LocalError(
+        "too-large",
+        f"more than {limit:,} bytes",
+        place=str(path),
+        cure="send less, or something smaller that refers to it",
+        exit_status=ExitStatus.USAGE,
+    )
+
+
+def _exists(path: Path) -> LocalError:
+    return LocalError(
+        "exists",
+        "there is a file of this name already; it was not touched",
+        place=str(path),
+        cure="choose another name, or --force",
+        exit_status=ExitStatus.USAGE,
+    )
 
 
 def unreadable(place: str, cause: str) -> LocalError:

@@ -18,7 +18,7 @@ STATES = {
 }
 
 
-@click.command()
+@click.command(short_help="Keep what others publish, and serve it to others.")
 @click.argument("what", required=False)
 @click.option("--patience", type=Duration(), default="5s", show_default=True, help="How long to wait for the content.")
 @node_command

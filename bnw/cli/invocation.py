@@ -18,7 +18,7 @@ from bnw.wire.limits import MIB
 MAX_PROOF = 8 * MIB
 
 
-@click.group()
+@click.group(short_help="Look at calls that were made, and take them up again.")
 def invocation() -> None:
     """Calls that this node has made: look at them, take them up again, stop them, prove them.
 
@@ -59,7 +59,7 @@ def show(session: Session, id: str) -> None:
     session.show(value, lambda: _call_lines(value))
 
 
-@invocation.command()
+@invocation.command(short_help="Take a call up again and print its verified output.")
 @click.argument("id")
 @click.option("--output", type=file_path, help="A file for the output, instead of standard output.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
@@ -109,7 +109,7 @@ def export(session: Session, id: str, output: Path, force: bool) -> None:
     session.show(value, lambda: [f"{output}: {size_text(len(data))}"])
 
 
-@invocation.command()
+@invocation.command(short_help="Check a proof of a call.")
 @click.argument("file", type=file_path)
 @node_command
 def verify(session: Session, file: Path) -> None:

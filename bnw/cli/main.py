@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from typing import Any
+
 import click
 
 import bnw
@@ -15,9 +19,30 @@ from bnw.cli.invocation import invocation
 from bnw.cli.node import id_, init, peers, run, status
 from bnw.cli.openwop import openwop
 from bnw.cli.policy import policy
+from bnw.cli.reporting import end_by_signals, reporting
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class CommandGroup(click.Group):
+    """A group that reports wrong usage as commands report their errors."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        given = list(sys.argv[1:] if args is None else args)
+        end_by_signals()
+        # Whether --json was meant is not known for sure before the arguments have been read, which may fail.
+        with reporting("--json" in given):
+            status = super().main(given, "bnw", complete_var, standalone_mode=False, **extra)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(bnw.__version__, prog_name="bnw")
 def main() -> None:
     """Publish, discover and privately invoke capabilities of agents, without a server that anyone must trust.

@@ -8,20 +8,25 @@ from typing import Any
 
 import click
 
+from bnw.cli.parameters import listen_address, network_name, peer_address
 from bnw.cli.session import Session, node_command
 from bnw.cli.units import moment_text, size_text
-from bnw.wire.errors import InvalidError, LocalError
+from bnw.wire.errors import ExitStatus, InvalidError, LocalError
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
-@click.command()
+@click.command(short_help="Make a home with new keys.")
 @click.option("--protect", is_flag=True, help="Ask for a passphrase to protect the keys with.")
-@click.option("--peer", "peers", multiple=True, metavar="ADDRESS", help="A node to stay connected to.")
-@click.option("--listen", multiple=True, metavar="ADDRESS", help="Where to be reached; loopback if left out.")
-@click.option("--network", default="main", show_default=True, help="The network whose catalog to share.")
+@click.option("--peer", "peers", type=peer_address, multiple=True, metavar="ADDRESS", help="To stay connected to.")
+@click.option(
+    "--listen", type=listen_address, multiple=True, metavar="ADDRESS", help="Where to be reached; loopback if left out."
+)
+@click.option(
+    "--network", type=network_name, metavar="NAME", help="The network whose catalog to share.  [default: main]"
+)
 @node_command
-def init(session: Session, protect: bool, peers: tuple[str, ...], listen: tuple[str, ...], network: str) -> None:
+def init(session: Session, protect: bool, peers: tuple[str, ...], listen: tuple[str, ...], network: str | None) -> None:
     """Make a home with new keys. Touches nothing that is there already.
 
     \b
@@ -32,12 +37,18 @@ def init(session: Session, protect: bool, peers: tuple[str, ...], listen: tuple[
     from bnw.node.opening import initialise_home
 
     try:
-        configuration = Configuration(network=network, peers=peers, listen=listen or LISTEN_HERE)
+        configuration = Configuration(network=network or "main", peers=peers, listen=listen or LISTEN_HERE)
     except InvalidError as error:
         raise error.at("options") from None
-    passphrase = session.passphrase()
-    if protect and passphrase is None:
-        passphrase = click.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
+    if (network or peers or listen) and session.home.configuration.exists():
+        raise LocalError(
+            "configuration-exists",
+            "there is a configuration here already, which --network, --peer and --listen would not change",
+            place=str(session.home.configuration),
+            cure="leave them out, and edit the file",
+            exit_status=ExitStatus.USAGE,
+        )
+    passphrase = session.new_passphrase() if protect else session.passphrase()
     keystore = initialise_home(session.home, passphrase=passphrase, configuration=configuration)
     identity = did_key(keystore.signing_key.identity)
     value = {"home": str(session.home.path), "identity": identity, "protected": passphrase is not None}
@@ -50,9 +61,17 @@ def init(session: Session, protect: bool, peers: tuple[str, ...], listen: tuple[
     )
 
 
-@click.command()
-@click.option("--peer", "peers", multiple=True, metavar="ADDRESS", help="One more node to stay connected to.")
-@click.option("--listen", multiple=True, metavar="ADDRESS", help="Where to be reached, instead of the configuration.")
+@click.command(short_help="Run the node until it is interrupted.")
+@click.option(
+    "--peer", "peers", type=peer_address, multiple=True, metavar="ADDRESS", help="One more to stay connected to."
+)
+@click.option(
+    "--listen",
+    type=listen_address,
+    multiple=True,
+    metavar="ADDRESS",
+    help="Where to be reached, instead of the configuration.",
+)
 @click.option("--log", type=click.Choice(LOG_LEVELS), default="warning", show_default=True, help="What to log.")
 @click.option("--while-stdin-is-open", is_flag=True, hidden=True)
 @node_command
@@ -64,7 +83,6 @@ def run(session: Session, peers: tuple[str, ...], listen: tuple[str, ...], log: 
     """
     import logging
 
-    from bnw.cli.running import run_node
     from bnw.node.configuration import load_configuration
 
     session.require_home()
@@ -76,10 +94,12 @@ def run(session: Session, peers: tuple[str, ...], listen: tuple[str, ...], log: 
         )
     except InvalidError as error:
         raise error.at("options") from None
+    from bnw.cli.running import run_node  # takes most of a second, which a mistake in the configuration need not cost
+
     run_node(session, configuration, session.passphrase_for_keystore(), while_stdin_is_open=while_stdin_is_open)
 
 
-@click.command()
+@click.command(short_help="Show the running node's state.")
 @node_command
 def status(session: Session) -> None:
     """Show the running node's state.
@@ -109,8 +129,10 @@ def _status_facts(value: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-@click.command()
-@click.option("--connect", metavar="ADDRESS", help="Connect to a peer first, for as long as the node runs.")
+@click.command(short_help="List the peers of the running node, or connect to one.")
+@click.option(
+    "--connect", type=peer_address, metavar="ADDRESS", help="Connect to a peer first, for as long as the node runs."
+)
 @node_command
 def peers(session: Session, connect: str | None) -> None:
     """List the peers that the running node is connected to.
@@ -137,7 +159,7 @@ def peers(session: Session, connect: str | None) -> None:
     session.show(found, lines)
 
 
-@click.command(name="id")
+@click.command(name="id", short_help="Print this home's identity.")
 @node_command
 def id_(session: Session) -> None:
     """Print this home's identity, which others name in policies.

@@ -72,13 +72,13 @@ def _wait_until_ready(process: subprocess.Popen[bytes], home: Home) -> Mapping[s
             exit_status=ExitStatus.UNREACHABLE,
         )
     if "error" in said:
-        error = said["error"]
+        error, status = said["error"], process.wait()
         raise LocalError(
             error["code"],
             error["message"],
             place=error["place"],
             cure=error["cure"],
-            exit_status=ExitStatus(process.wait()),
+            exit_status=ExitStatus(status) if status in set(ExitStatus) else ExitStatus.REFUSED,
         )
     return said
 
@@ -104,6 +104,8 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     try:
         process.stdin.close()
         process.wait(STOPPING_TIME)
+    except subprocess.TimeoutExpired:
+        pass
     finally:
         process.kill()
         process.wait()

@@ -29,7 +29,7 @@ def openwop() -> None:
     """Bring OpenWOP hosts into the catalog."""
 
 
-@openwop.command(name="import")
+@openwop.command(name="import", short_help="Publish a host's capabilities document.")
 @click.argument("source", metavar="URL|FILE")
 @click.option("--name", help="Publish under this name; default: openwop/ and the host or the file's name.")
 @click.option("--allow-private", is_flag=True, help="Fetch from a private address too, such as this machine.")
@@ -57,7 +57,7 @@ def import_(session: Session, source: str, name: str | None, allow_private: bool
     else:
         data = read_file(Path(source), MAX_DESCRIPTOR)
     description = _judge(session, source, data)
-    with session.node(settled=True) as client:
+    with session.node(settled=True, spreading=True) as client:
         manifest = client.post_bytes("/v1/catalog", data, name=name)
     facts = {fact.label: fact.value for fact in description.facts}
     value = {

@@ -35,7 +35,7 @@ def check(session: Session, file: Path) -> None:
     session.show(value, lambda: [f"{name}: {section.calls}" for name, section in sections.items()])
 
 
-@policy.command()
+@policy.command(short_help="Say whether an identity may call a capability.")
 @click.argument("file", type=file_path)
 @click.argument("capability")
 @click.option("--as", "identity", metavar="IDENTITY", required=True, help="Who would call (did:key:...).")

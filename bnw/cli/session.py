@@ -1,14 +1,13 @@
-"""What every command shares: its home, its form of output, its node, and how it ends."""
+"""What every command shares: its home, its form of output, and its node."""
 
 from __future__ import annotations
 
 import functools
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,17 +16,19 @@ import click
 import platformdirs
 
 from bnw.cli.files import read_file, unreadable
-from bnw.wire.errors import BnwError, ExitStatus, LocalError
+from bnw.cli.reporting import reporting
+from bnw.cli.steps import step_text
+from bnw.wire.errors import ExitStatus, LocalError
 from bnw.wire.printable import printable
 
 if TYPE_CHECKING:
     from bnw.api.client import ApiClient
     from bnw.node.home import Home
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells count it: 128 and the signal's number."""
 MAX_PASSPHRASE_FILE = 4096
 """Bytes."""
+STARTS = 5
+"""How often a node is started that finds another one at home which does not answer yet. Each takes about a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,28 @@ class Session:
     def passphrase(self) -> str | None:
         """The passphrase from --passphrase-file or BNW_PASSPHRASE. Raises `LocalError` (`unreadable`)."""
         if self.passphrase_file is None:
-            return os.environ.get("BNW_PASSPHRASE")
+            return os.environ.get("BNW_PASSPHRASE") or None
         data = read_file(self.passphrase_file, MAX_PASSPHRASE_FILE)
         try:
-            return data.decode().rstrip("\r\n")
+            passphrase = data.decode().rstrip("\r\n")
         except UnicodeDecodeError:
             raise unreadable(str(self.passphrase_file), "not UTF-8 text") from None
+        if not passphrase:
+            raise unreadable(str(self.passphrase_file), "there is no passphrase in it")
+        return passphrase
+
+    def new_passphrase(self) -> str:
+        """The passphrase that was given, or else one that is asked for twice. Raises `LocalError`."""
+        passphrase = self.passphrase()
+        if passphrase is None and not sys.stderr.isatty():
+            raise LocalError(
+                "passphrase-needed",
+                "there is no terminal on which to ask for the passphrase",
+                place="--protect",
+                cure="set BNW_PASSPHRASE or give --passphrase-file",
+                exit_status=ExitStatus.USAGE,
+            )
+        return passphrase or self._ask("New passphrase", twice=True)
 
     def passphrase_for_keystore(self) -> str | None:
         """The passphrase, asked for on the terminal if the keystore needs one and none was given."""
@@ -67,8 +84,12 @@ class Session:
 
         passphrase = self.passphrase()
         if passphrase is None and is_protected(self.home.keystore) and sys.stderr.isatty():
-            passphrase = click.prompt("Passphrase", hide_input=True, err=True)
+            passphrase = self._ask("Passphrase")
         return passphrase
+
+    def _ask(self, question: str, *, twice: bool = False) -> str:
+        answer: str = click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
+        return answer
 
     def running_node(self) -> ApiClient:
         """The node that runs on this home. Raises `LocalError` (`home-missing`, `no-node`)."""
@@ -78,34 +99,72 @@ class Session:
         return ApiClient(self.home.socket)
 
     @contextmanager
-    def node(self, *, settled: bool = False) -> Iterator[ApiClient]:
+    def node(self, *, settled: bool = False, spreading: bool = False) -> Iterator[ApiClient]:
         """The running node, or one that runs as long as the body does.
 
-        `settled` lets a node that had to be started hear from its peers first. Raises `LocalError`.
+        A node that had to be started hears from its peers first if `settled`, and with `spreading` does not end before
+        they have what it said. Raises `LocalError`.
         """
-        from bnw.cli.node_process import NodeProcess
+        client = self._answering_node()
+        if client is not None:
+            yield client
+            return
+        self.note("no node runs on this home; starting one for this command")
+        with ExitStack() as stack:
+            client = self._start_node(stack)
+            if settled:
+                self._follow(client, "/v1/settle")
+            yield client
+            if spreading:
+                self._follow(client, "/v1/spread")
 
+    def _answering_node(self) -> ApiClient | None:
         try:
             client = self.running_node()
             client.get("/v1/status")
         except LocalError as error:
             if error.code != "no-node":
                 raise
-        else:
-            with client:
-                yield client
-            return
-        self.note("no node runs on this home; starting one for this command")
-        with (
-            NodeProcess.started(self.home, passphrase=self.passphrase_for_keystore()) as process,
-            process.client() as client,
-        ):
-            if settled:
-                client.post("/v1/settle")
-            yield client
+            return None
+        return client
+
+    def _start_node(self, stack: ExitStack) -> ApiClient:
+        from bnw.cli.node_process import NodeProcess
+
+        passphrase = self.passphrase_for_keystore()
+        for start in range(1, STARTS + 1):
+            try:
+                return stack.enter_context(NodeProcess.started(self.home, passphrase=passphrase)).client()
+            except LocalError as error:
+                if error.code != "home-in-use" or start == STARTS:
+                    raise
+            # The other node may have been starting too, and answer by now.
+            client = self._answering_node()
+            if client is not None:
+                return client
+        raise AssertionError("the last start returns or raises")
+
+    def _follow(self, client: ApiClient, path: str) -> None:
+        with client.lines("POST", path) as events:
+            for event in events:
+                if event["event"] == "step":
+                    self.note(step_text(event))
+                elif without := event.get("without"):
+                    self.note(f"{len(without)} peers have not taken it yet; they get it when a node runs on this home")
 
     def require_home(self) -> None:
-        if not self.home.keystore.exists():
+        """Raises `LocalError`: `home-missing`, or `home` if the place cannot be looked at."""
+        try:
+            exists = self.home.keystore.exists()
+        except OSError as error:
+            raise LocalError(
+                "home",
+                f"cannot be opened: {error.strerror or error}",
+                place=str(self.home.path),
+                cure="--home or BNW_HOME chooses another place",
+                exit_status=ExitStatus.USAGE,
+            ) from None
+        if not exists:
             raise LocalError(
                 "home-missing",
                 "there is no node home",
@@ -130,23 +189,3 @@ def node_command(function: Callable[..., None]) -> Callable[..., None]:
             function(Session(chosen, as_json, passphrase_file), *args, **options)
 
     return run
-
-
-@contextmanager
-def reporting(as_json: bool) -> Iterator[None]:
-    """End the process with an error's message and exit status.
-
-    SIGTERM ends it by an exception too, so that what the command started and made is taken away.
-    """
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        yield
-    except BnwError as error:
-        if as_json:
-            click.echo(json.dumps({"error": error.to_json()}, indent=2))
-        else:
-            click.echo(f"bnw: {printable(str(error))}", err=True)
-        sys.exit(int(error.exit_status))
-    except KeyboardInterrupt:
-        click.echo("bnw: interrupted", err=True)
-        sys.exit(INTERRUPTED)

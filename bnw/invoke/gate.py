@@ -65,7 +65,8 @@ class Gate:
         try:
             policy.check(requester, shows_delegations=bool(body.delegations))
         except InvalidError as error:
-            return refused(error.code, "the provider's policy does not let this identity call")
+            title = "the provider's policy does not let this identity call; ask the provider to allow your identity"
+            return refused(error.code, title)
         if now_ms >= body.deadline:
             return refused("deadline-passed", "the deadline of this call has passed")
         if policy.calls_per_minute is not None and not self._within_rate(policy.calls_per_minute, requester, body, now):

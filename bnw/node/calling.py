@@ -19,7 +19,7 @@ from bnw.invoke.resolve import Catalog
 from bnw.node.descriptors import DescriptorLoader
 from bnw.objects.signed import SignedObject, trusted_object
 from bnw.wire.content_id import ContentId, parse_content_id
-from bnw.wire.errors import LocalError, RemoteError
+from bnw.wire.errors import BnwError, LocalError, RemoteError
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class _Attempt:
     async def run(self, target: Target, payload: Payload, reached: ReachedProvider) -> CallResult | None:
         """The result; None if the call was given up and the next provider may be asked."""
         result: CallResult | None = None
-        failure: LocalError | RemoteError | None = None
+        failure: BnwError | None = None
         async with anyio.create_task_group() as group:
             if self._has_others:
                 group.start_soon(self._take_back_when_late, group.cancel_scope)
@@ -173,7 +173,8 @@ class _Attempt:
                     inactivity=self._options.inactivity,
                     on_step=self._step,
                 )
-            except (LocalError, RemoteError) as error:
+            except BnwError as error:
+                # Raised below, since from within the task group it would come as a group.
                 failure = error
             group.cancel_scope.cancel()
         if failure is not None and not (self._given_up and failure.code == "abandoned"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bnw.identity.private_file import write_private_file
+from bnw.wire.addresses import check_announced_address, check_dial_address, check_listen_address
 from bnw.wire.errors import ExitStatus, InvalidError, LocalError
 from bnw.wire.limits import KIB, MAX_ENDPOINT_LENGTH, MAX_ENDPOINTS
 from bnw.wire.names import check_name
@@ -18,6 +19,7 @@ MAX_CONFIGURATION = 64 * KIB
 MAX_PEERS = 64
 LOOPBACK = "/ip4/127.0.0.1/tcp/0"
 LISTEN_HERE = (LOOPBACK,)
+CHECKS = {"listen": check_listen_address, "announce": check_announced_address, "peers": check_dial_address}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def _read(settings: dict[str, Any], path: Path) -> Configuration:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
             raise _fault(path, f"unknown setting {key!r}", hint)
-    for key in ("listen", "announce", "peers"):
+    for key in CHECKS:
         if key in settings:
             settings[key] = _addresses(settings[key], key, path)
     if not isinstance(settings.get("network", ""), str):
@@ -106,6 +108,11 @@ def _read(settings: dict[str, Any], path: Path) -> Configuration:
 def _addresses(value: object, key: str, path: Path) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise _fault(path, f"{key} must be a list of addresses", f'for example {key} = ["{LOOPBACK}"]')
+    try:
+        for item in value:
+            CHECKS[key](item)
+    except InvalidError as error:
+        raise _fault(path, f"{key}: {error.cause}", error.cure or "mend the file") from None
     return tuple(value)
 
 

@@ -6,7 +6,7 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from bnw.wire.errors import ExitStatus, LocalError
 HOME_MODE = 0o700
 MAX_SOCKET_PATH = 100
 """Bytes; Linux allows 107, macOS 103."""
+SHORT_PLACE = Path("/tmp")  # noqa: S108 - for a folder of the user's own, whose owner and mode are checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,13 @@ class Home:
     @property
     def socket(self) -> Path:
         """Where commands reach the node. The system bounds a socket's path, so that of a deep home lies elsewhere."""
-        usual = self.path.absolute() / "api.sock"
+        usual = self.path.resolve() / "api.sock"
         if len(os.fsencode(usual)) <= MAX_SOCKET_PATH:
             return usual
         short = content_id(os.fsencode(usual)).hex()[:32]
-        return Path(tempfile.gettempdir()) / f"bnw-{os.getuid()}" / f"{short}.sock"
+        # Not in TMPDIR, which may be deep too, or another one for the node than for the command.
+        folder = SHORT_PLACE if SHORT_PLACE.is_dir() else Path(tempfile.gettempdir())
+        return folder / f"bnw-{os.getuid()}" / f"{short}.sock"
 
     def create(self) -> None:
         """Make the directory, for its owner only. Raises `LocalError` (`home`)."""
@@ -89,8 +92,10 @@ class Home:
                     place=str(self.path),
                     cure="stop it first, or choose another home with --home",
                 ) from None
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            # The number is only for people, and the disk may be full.
+            with suppress(OSError):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             yield
         finally:
             os.close(descriptor)

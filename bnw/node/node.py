@@ -41,11 +41,14 @@ from bnw.node.following import Following
 from bnw.node.keyring import KeyRing
 from bnw.node.peering import PeerKeeper
 from bnw.node.publishing import Publisher
+from bnw.node.spreading import peers_without
 from bnw.node.views import CallEnded, CapabilityView, CatalogEntry, CatalogNews, NodeEvent, NodeStatus
-from bnw.objects.catalog import PROVIDE_PUBLISHER, CapabilityManifest
+from bnw.objects.authority import Delegation, Revocation
+from bnw.objects.catalog import PROVIDE_PUBLISHER, CapabilityManifest, IdentityRecord, ProviderOffer, Withdrawal
 from bnw.objects.rules import CATALOG
 from bnw.objects.signed import SignedObject
 from bnw.store.interface import Store
+from bnw.sync.checking import Verify, verify_here
 from bnw.sync.scheduler import SyncScheduler
 from bnw.transport.feed import EventFeed
 from bnw.transport.interface import PeerId, Transport
@@ -61,6 +64,9 @@ MAINTENANCE_PERIOD = 60.0
 """Seconds between looks for what to renew and what has expired."""
 DEFAULT_PATIENCE = 5.0
 """Seconds that a node waits to hear of a capability, an offer or a key before it says that there is none."""
+SPREADING_PATIENCE = 10.0
+SPOKEN = (IdentityRecord, CapabilityManifest, Withdrawal, ProviderOffer, Delegation, Revocation)
+"""Kinds of catalog objects that a node says in its identity's name."""
 MAY_STILL_COME = frozenset({"unknown-capability", "no-offer", "no-inbox-key"})
 
 T = TypeVar("T")
@@ -78,7 +84,9 @@ class Node:
         environment: Environment,
         configuration: Configuration | None = None,
         plugins: DescriptorPlugins | None = None,
+        verify: Verify = verify_here,
     ) -> None:
+        """`verify` says where signatures of many objects are checked: threads are faster, and none are simulated."""
         self._keys = keys
         self._store = store
         self._transport = transport
@@ -92,7 +100,7 @@ class Node:
         self.catalog = Catalog(store, environment)
         self._fetcher = BlobFetcher(transport, store)
         self._descriptors = DescriptorLoader(store, self._fetcher, self._plugins)
-        self._sync = SyncScheduler(transport, store, environment, on_news=self._take_news)
+        self._sync = SyncScheduler(transport, store, environment, on_news=self._take_news, verify=verify)
         self._gossip = CatalogGossip(
             transport, store, environment, network=self._configuration.network, on_news=self._take_gossip
         )
@@ -338,10 +346,32 @@ class Node:
         """Connect to a peer. Raises `LocalError` (`address`) or `RemoteError` (`unreachable`)."""
         return await self._transport.dial(address)
 
-    async def settle(self) -> None:
+    async def settle(self, on_step: OnStep = lambda step, details: None) -> None:
         """Return once the configured peers have been dialled and asked for their catalogs, with or without success."""
+        if self._configuration.peers:
+            on_step("dialling", {"peers": str(len(self._configuration.peers))})
         await self._peering.wait_until_tried()
+        if self._transport.peers():
+            on_step("asking", {"peers": str(len(self._transport.peers()))})
         await self._sync.wait_for_first_pulls()
+
+    async def spread(
+        self, on_step: OnStep = lambda step, details: None, *, patience: float = SPREADING_PATIENCE
+    ) -> tuple[PeerId, ...]:
+        """Wait until all connected peers hold what this identity has said since the node started.
+
+        Returns those that do not after `patience` seconds. For a node that is about to end: one that goes on tells
+        them anyway.
+        """
+        said = [
+            obj.id
+            for kind in SPOKEN
+            for obj in await self.catalog.all(kind, signer=self.identity)
+            if obj.body.created >= self._started
+        ]
+        if said and self._transport.peers():
+            on_step("spreading", {"peers": str(len(self._transport.peers()))})
+        return await peers_without(self._transport, said, patience=patience)
 
     async def status(self) -> NodeStatus:
         summary = await self._store.scope_summary(CATALOG, now=self._environment.now_ms())

@@ -16,6 +16,7 @@ from bnw.node.home import Home
 from bnw.node.keyring import KeyRing
 from bnw.node.node import Node
 from bnw.store.sqlite import SqliteStore
+from bnw.sync.checking import verify_in_threads
 from bnw.wire.errors import ExitStatus, LocalError
 
 
@@ -34,9 +35,16 @@ def initialise_home(
         )
     environment = SystemEnvironment()
     keystore = new_keystore(environment)
-    save_keystore(home.keystore, keystore, environment, passphrase=passphrase)
-    if not home.configuration.exists():
+    is_new = not home.configuration.exists()
+    if is_new:
         write_configuration(home.configuration, configuration or Configuration())
+    try:
+        save_keystore(home.keystore, keystore, environment, passphrase=passphrase)
+    except BaseException:
+        # A home is there wholly or not at all, so that making it can simply be tried again.
+        if is_new:
+            home.configuration.unlink(missing_ok=True)
+        raise
     return keystore
 
 
@@ -53,14 +61,7 @@ async def open_node(
     Raises `LocalError`: `home-missing`, `home-in-use`, those of the keystore, the configuration and the store,
     `port-in-use` or `address`.
     """
-    # These take most of a second, and many commands need no node.
-    from bnw.transport.p2p import P2PTransport
-    from bnw.transport.p2p.addresses import parse_dial_address
-
     configuration = configuration or load_configuration(home.configuration)
-    for address in configuration.peers:
-        # A peer that is away may come back; an address that cannot be one never will.
-        parse_dial_address(address)
     environment = SystemEnvironment(clock_offset=configuration.clock_offset_ms)
     with home.locked():
         keystore = await anyio.to_thread.run_sync(lambda: load_keystore(home.keystore, passphrase=passphrase))
@@ -70,6 +71,13 @@ async def open_node(
                 lambda: save_keystore(home.keystore, changed, environment, passphrase=passphrase)
             )
 
+        # These take most of a second, and what is wrong above need not wait for them.
+        from bnw.transport.p2p import P2PTransport
+        from bnw.transport.p2p.addresses import parse_dial_address
+
+        for address in configuration.peers:
+            # A peer that is away may come back; an address that cannot be one never will.
+            parse_dial_address(address)
         keys = KeyRing(keystore, environment, save=save)
         async with (
             SqliteStore.open(home.store) as store,
@@ -86,6 +94,7 @@ async def open_node(
                 environment=environment,
                 configuration=configuration,
                 plugins=plugins,
+                verify=verify_in_threads(),
             ).running() as node,
         ):
             yield node

@@ -36,7 +36,8 @@ PULL_PERIOD: Final = 30.0
 """Seconds between pulls when nothing calls for one; each wait is between half and one and a half of it."""
 HINT_DELAY: Final = 0.5
 """Seconds in which several changes are gathered into one hint."""
-MAX_PULLS_AT_ONCE: Final = 16
+MAX_PULLS_AT_ONCE: Final = 32
+"""Others wait for their turn; so many that some stalling peers do not hold up the rest."""
 
 _CONNECTION_FAULTS = frozenset({"stream-closed", "stream-stalled", "not-connected", "busy"})
 """Faults that say more about the connection than about the peer."""

@@ -1,11 +1,14 @@
-"""Homes and nodes for the tests of the command line: real processes throughout."""
+"""A home, and a small network of nodes in processes of their own that all tests share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
+from small_network import Network, provide_programs
 
 from bnw.cli.node_process import NodeProcess
 from bnw.node.configuration import Configuration
@@ -13,25 +16,29 @@ from bnw.node.home import Home
 from bnw.node.opening import initialise_home
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    """A new home without a node."""
-    home = Home(tmp_path / "home")
-    initialise_home(home)
-    return home
+@pytest.fixture(scope="package", autouse=True)
+def nothing_is_left_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    yield
+    root = str(tmp_path_factory.getbasetemp())
+    left = [process.info for process in psutil.process_iter(["pid", "cmdline"]) if root in str(process.info["cmdline"])]
+    assert left == []
 
 
 @pytest.fixture
-def node(home: Home) -> Iterator[NodeProcess]:
-    """A node that runs on `home`."""
-    with NodeProcess.started(home) as process:
-        yield process
+def home(tmp_path: Path) -> Path:
+    """A home with keys, and no node running on it."""
+    path = tmp_path / "home"
+    initialise_home(Home(path))
+    return path
 
 
-@pytest.fixture
-def second(tmp_path: Path, node: NodeProcess) -> Iterator[NodeProcess]:
-    """Another node, which knows the first."""
-    home = Home(tmp_path / "second")
-    initialise_home(home, configuration=Configuration(peers=tuple(node.ready["addresses"])))
-    with NodeProcess.started(home) as process:
-        yield process
+@pytest.fixture(scope="package")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+    root = tmp_path_factory.mktemp("network")
+    with ExitStack() as stack:
+        nodes: list[NodeProcess] = []
+        for role in ("carrier", "provider", "requester"):
+            known = tuple(nodes[0].ready["addresses"]) if nodes else ()
+            initialise_home(Home(root / role), configuration=Configuration(peers=known))
+            nodes.append(stack.enter_context(NodeProcess.started(Home(root / role))))
+        yield Network(nodes[0], nodes[1], nodes[2], provide_programs(nodes[1]))

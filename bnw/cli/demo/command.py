@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from bnw.cli.reporting import signals_held
 from bnw.cli.session import Session, node_command
 from bnw.cli.units import size_text
 from bnw.wire.errors import ExitStatus, LocalError
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
     from bnw.cli.demo.scene import Outcome
 
 
-@click.command(short_help="Watch three nodes publish, find and privately call a capability.")
+KEEP_CURE = "name a directory that is empty or does not exist yet"
+
+
+@click.command(short_help="Watch three nodes find and privately call a capability.")
 @click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the three homes in this directory.")
 @node_command
 def demo(session: Session, keep: Path | None) -> None:
@@ -56,18 +61,32 @@ def demo(session: Session, keep: Path | None) -> None:
         sys.exit(int(ExitStatus.REFUSED))
 
 
-def _place(keep: Path | None) -> tempfile.TemporaryDirectory[str] | nullcontext[str]:
+def _place(keep: Path | None) -> AbstractContextManager[str]:
     if keep is None:
-        return tempfile.TemporaryDirectory(prefix="bnw-demo-")
+        return _temporary_directory()
     try:
         keep.mkdir(mode=0o700, parents=True, exist_ok=True)
         used = any(keep.iterdir())
     except OSError as error:
-        raise LocalError("keep", error.strerror or str(error), place=str(keep), exit_status=ExitStatus.USAGE) from None
+        cause = error.strerror or str(error)
+        raise LocalError("keep", cause, place=str(keep), cure=KEEP_CURE, exit_status=ExitStatus.USAGE) from None
     if used:
-        cure = "name a directory that is empty or does not exist yet"
-        raise LocalError("keep", "is not empty", place=str(keep), cure=cure, exit_status=ExitStatus.USAGE)
+        raise LocalError("keep", "is not empty", place=str(keep), cure=KEEP_CURE, exit_status=ExitStatus.USAGE)
     return nullcontext(str(keep.resolve()))
+
+
+@contextmanager
+def _temporary_directory() -> Iterator[str]:
+    """Taken away whenever Ctrl-C comes, also while it is made or taken away."""
+    name = None
+    try:
+        with signals_held():
+            name = tempfile.mkdtemp(prefix="bnw-demo-")
+        yield name
+    finally:
+        with signals_held():
+            if name is not None:
+                shutil.rmtree(name)
 
 
 def _teller(session: Session) -> Callable[[str], None]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bnw.cli.calls import step_text
 from bnw.cli.demo.example import NAME, QUESTION, Example
 from bnw.cli.demo.search import SearchResult, search
 from bnw.cli.node_process import NodeProcess
+from bnw.cli.steps import step_text
 from bnw.node.configuration import Configuration
 from bnw.node.home import Home
 from bnw.node.opening import initialise_home
