@@ -20,6 +20,7 @@ from bnw.cli.node import id_, init, peers, run, status
 from bnw.cli.openwop import openwop
 from bnw.cli.policy import policy
 from bnw.cli.reporting import end_by_signals, reporting
+from bnw.cli.simulate import simulate
 
 
 class CommandGroup(click.Group):
@@ -79,5 +80,6 @@ for command in (
     openwop,
     blob,
     demo,
+    simulate,
 ):
     main.add_command(command)

@@ -12,7 +12,7 @@ import anyio
 from bnw.identity.keys import IdentityId, did_key
 from bnw.inbox.delivery import REFUSED_INVALID, REFUSED_NOT_HERE, REFUSED_UNWANTED
 from bnw.invoke.asked import AskedCall, AskedCalls
-from bnw.invoke.attached import attachable
+from bnw.invoke.attached import attachable, keep_chunks
 from bnw.invoke.checks import check_receipt
 from bnw.invoke.machines import requester as machine
 from bnw.invoke.machines.table import Effect, Event
@@ -230,9 +230,7 @@ class OpenCall:
     async def _keep_receipt(self) -> None:
         assert self._arriving is not None
         receipt, output = self._arriving
-        async with anyio.create_task_group() as group:
-            for chunk in self.output_chunks.values():
-                group.start_soon(self.parts.store.put_blob, chunk)
+        await keep_chunks(self.parts.store, self.output_chunks.values())
         await self._keep(
             replace(
                 self.record,

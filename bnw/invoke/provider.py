@@ -39,7 +39,9 @@ logger = logging.getLogger(__name__)
 __all__ = ["CallReport", "Delivered", "OnCall", "Provider", "Provision"]
 
 MAX_ROUTES = 4096
-"""Requesters whose last known peer is remembered."""
+"""Requesters of whom it is remembered where their calls came from."""
+PEERS_PER_ROUTE = 3
+"""The latest of those peers. Receipts go to all of them, for the last may be somebody who repeats what they saw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Provider:
         self._on_call = on_call
         self._journal = CallJournal(parts.store)
         self._provisions: dict[ContentId, Provision] = {}
-        self._routes: OrderedDict[IdentityId, PeerId] = OrderedDict()
+        self._routes: OrderedDict[IdentityId, tuple[PeerId, ...]] = OrderedDict()
         self._bounds = bounds or Bounds()
         self._gate = Gate(self._bounds)
         self._live: dict[ContentId, ServedCall] = {}
@@ -263,12 +265,16 @@ class Provider:
             async with self._slots:
                 if call.state.phase != machine.ACCEPTED:
                     return
-                peer = self._routes.get(call.invocation.signer)
+                peers = self._routes.get(call.invocation.signer, ())
                 try:
-                    await serve(call, self._parts, () if peer is None else (peer,), progress)
+                    await serve(call, self._parts, peers, progress)
                 except LocalError as error:
                     # The journal still says how far the call came; the next arrival or start goes on from there.
                     logger.error("call %s: %s", call.id.hex(), error)
+                    call.give_up()
+                except Exception:
+                    # A fault of ours, or of a plug-in, must not take the node and everybody else's calls with it.
+                    logger.exception("call %s is left as it is", call.id.hex())
                     call.give_up()
 
     async def _watch(self, call: ServedCall) -> None:
@@ -279,8 +285,8 @@ class Provider:
             logger.error("call %s: %s", call.id.hex(), error)
 
     def _remember_route(self, requester: IdentityId, peer: PeerId) -> None:
-        self._routes.pop(requester, None)
-        self._routes[requester] = peer
+        known = self._routes.pop(requester, ())
+        self._routes[requester] = (peer, *(other for other in known if other != peer))[:PEERS_PER_ROUTE]
         if len(self._routes) > MAX_ROUTES:
             self._routes.popitem(last=False)
 
@@ -296,17 +302,20 @@ class Provider:
     async def _push_receipt(self, receipt: SignedObject) -> None:
         """Send a receipt to where the call came from; the requester asks again if that fails."""
         assert isinstance(receipt.body, Receipt)
-        output = None if receipt.body.output is None else await self._parts.store.get_object(receipt.body.output)
-        if output is None:
-            await self._push(receipt.body.recipient, [receipt])
-        else:
-            await self._push(receipt.body.recipient, [output, receipt], await attachable(self._parts.store, output))
+        objects, blobs = [receipt], []
+        try:
+            if receipt.body.output is not None:
+                output = await self._parts.store.get_object(receipt.body.output)
+                if output is not None:
+                    objects, blobs = [output, receipt], await attachable(self._parts.store, output)
+        except LocalError as error:
+            logger.error("the output of %s cannot be read: %s", receipt.id.hex(), error)
+            return
+        await self._push(receipt.body.recipient, objects, blobs)
 
     async def _push(self, requester: IdentityId, objects: Sequence[SignedObject], blobs: Sequence[bytes] = ()) -> None:
-        peer = self._routes.get(requester)
-        if peer is None:
-            return
-        try:
-            await self._parts.courier.deliver(peer, objects, blobs)
-        except RemoteError as error:
-            logger.info("%s not delivered yet: %s", objects[-1].id.hex(), error)
+        for peer in self._routes.get(requester, ()):
+            try:
+                await self._parts.courier.deliver(peer, objects, blobs)
+            except RemoteError as error:
+                logger.info("%s not delivered yet: %s", objects[-1].id.hex(), error)

@@ -7,35 +7,32 @@ happens in which order is decided by `bnw.invoke.machines.requester`; `bnw.invok
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import anyio
 
 from bnw.identity.keys import IdentityId, did_key
-from bnw.inbox.payload import CarriedPayload, Payload, open_payload, publish_payload, read_access, seal_payload
-from bnw.invoke.answer import PROBLEM_TYPE, retry_hint
+from bnw.inbox.payload import CarriedPayload, Payload, publish_payload, seal_payload
+from bnw.invoke.answer import retry_hint
 from bnw.invoke.asked import AskedCall, AskedCalls
 from bnw.invoke.asking import OnStep, OpenCall, connect, no_step
+from bnw.invoke.attached import keep_chunks
 from bnw.invoke.authority.question import holds_invoke_right
 from bnw.invoke.checks import (
-    check_carried_size,
     check_participants,
     check_plain_size_and_type,
     check_privacy,
     check_receipt,
-    check_size_and_type,
 )
 from bnw.invoke.choice import Experience
-from bnw.invoke.descriptors import PRIVACY_PUBLIC, DescriptorLimits
+from bnw.invoke.descriptors import PRIVACY_PUBLIC
 from bnw.invoke.machines import requester as machine
 from bnw.invoke.parts import CallParts
-from bnw.invoke.running import fetch_chunks
+from bnw.invoke.results import CallResult, OutputOpener, Target, problem_in
 from bnw.objects.calls import STATUS_COMPLETED, Invocation, InvocationUpdate, Receipt
-from bnw.objects.mail import PayloadManifest
 from bnw.objects.signed import SignedObject, sign_object, trusted_object
 from bnw.transport.interface import PeerId
 from bnw.wire.content_id import ContentId
@@ -50,38 +47,6 @@ DEFAULT_DEADLINE = 2 * MINUTE
 LATE_REPEATS = 10 * MINUTE
 """How long an invocation outlives its deadline, so that a late repeat is told of the deadline."""
 MAX_PROVIDERS_TRIED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class CallResult:
-    """A call that came to its end, verified. `output` is there exactly when the status is `completed`."""
-
-    invocation: SignedObject
-    receipt: SignedObject
-    status: str
-    output: Payload | None = field(repr=False)
-    code: str | None = None
-    problem: Mapping[str, object] | None = None
-    """What the provider says about why the call did not complete (RFC 9457), or its words in the receipt."""
-    retry_after: int | None = None
-    """After how many milliseconds the provider suggests to call again, if it does."""
-
-    @property
-    def surely_not_run(self) -> bool:
-        """Whether the provider has signed that the call was never begun and never will be."""
-        body = self.receipt.body
-        assert isinstance(body, Receipt)
-        return body.started is None and body.status in {"rejected", "cancelled", "expired"}
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is being called: the manifest, its descriptor, and what the profile says of it."""
-
-    manifest: SignedObject
-    descriptor: bytes = field(repr=False)
-    limits: DescriptorLimits | None
-    schemas: Mapping[ContentId, bytes] = field(repr=False, default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +68,7 @@ class Requester:
         self._open: dict[ContentId, OpenCall] = {}
         self.records = AskedCalls(parts.store)
         self.experience = Experience()
+        self._outputs = OutputOpener(parts)
 
     # What arrives
 
@@ -322,9 +288,7 @@ class Requester:
             state=machine.SIGNED,
             updates=(),
         )
-        async with anyio.create_task_group() as group:
-            for chunk in carried.chunks:
-                group.start_soon(self._parts.store.put_blob, chunk)
+        await keep_chunks(self._parts.store, carried.chunks)
         objects = [carried.manifest, invocation]
         await self.records.put(invocation.id, record, objects, now=self._parts.environment.now_ms())
         call = OpenCall(self._parts, self.records, invocation.id, record, first_hand=True, peer=reached.peer)
@@ -381,7 +345,7 @@ class Requester:
         payload = None
         if body.output is not None:
             try:
-                payload = await self._open_output(
+                payload = await self._outputs.open(
                     body.output, call.record.output, target, receipt, peer, call.output_chunks
                 )
             except RemoteError:
@@ -393,64 +357,8 @@ class Requester:
             self.experience.answered(receipt.signer)
             return CallResult(invocation, receipt, body.status, payload)
         assert body.fault is not None
-        problem = _problem(payload) or {"title": body.fault.message}
+        problem = problem_in(payload) or {"title": body.fault.message}
         return CallResult(invocation, receipt, body.status, None, body.fault.code, problem, hint)
-
-    async def _open_output(
-        self,
-        id: ContentId,
-        kept: bytes | None,
-        target: Target,
-        receipt: SignedObject,
-        peer: PeerId | None,
-        attached: Mapping[ContentId, bytes],
-    ) -> Payload:
-        provider = receipt.signer
-        try:
-            manifest = await self._parts.store.get_object(id) if kept is None else trusted_object(kept)
-            if manifest is None or manifest.id != id:
-                raise InvalidError("output-missing", "the receipt came without the manifest of its output")
-            carried = check_participants(manifest, sender=provider, other=self._parts.key.identity)
-            payload = await self._open_carried(manifest, carried, target, receipt, peer, attached)
-        except InvalidError as error:
-            raise error.from_peer(did_key(provider)) from error
-        return payload
-
-    async def _open_carried(
-        self,
-        manifest: SignedObject,
-        carried: PayloadManifest,
-        target: Target,
-        receipt: SignedObject,
-        peer: PeerId | None,
-        attached: Mapping[ContentId, bytes],
-    ) -> Payload:
-        assert isinstance(receipt.body, Receipt)
-        is_completed = receipt.body.status == STATUS_COMPLETED
-        record = read_access(manifest, reader=self._parts.key.identity, inbox_keys=self._parts.inbox_keys())
-        limits = target.limits.output if target.limits is not None and is_completed else None
-        if is_completed:
-            check_privacy(carried, limits)
-            check_size_and_type(record, limits)
-        check_carried_size(carried, record)
-        chunks = await fetch_chunks(self._parts.fetcher, carried, () if peer is None else (peer,), attached)
-        payload = open_payload(manifest, record, chunks)
-        if is_completed and limits is not None:
-            await self._check_with_profile(target, payload)
-        return payload
-
-    async def _check_with_profile(self, target: Target, payload: Payload) -> None:
-        if await self._parts.plugins.describe(target.descriptor) is None:
-            raise LocalError(
-                "profile-unavailable",
-                "the plug-in that read the descriptor is out of order, so the output cannot be checked",
-                cure="run `bnw invocation wait` for this call when it works again",
-            )
-        errors = await self._parts.plugins.check_output(
-            target.descriptor, target.schemas, payload.media_type, payload.data
-        )
-        if errors:
-            raise InvalidError("output-invalid", f"the output does not fit its schema: {errors[0]}")
 
 
 def unknown_call(id: ContentId) -> LocalError:
@@ -470,14 +378,3 @@ def unreachable(manifest: SignedObject, tried: list[str]) -> RemoteError:
         cure="its offer may be older than its absence; try again later",
         exit_status=ExitStatus.UNREACHABLE,
     )
-
-
-def _problem(payload: Payload | None) -> Mapping[str, object] | None:
-    """The provider's problem document, if it is one. It is shown to people, and nothing is decided by it."""
-    if payload is None or payload.media_type != PROBLEM_TYPE:
-        return None
-    try:
-        problem = json.loads(payload.data)
-    except (ValueError, RecursionError):
-        return None
-    return problem if isinstance(problem, dict) else None

@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 
 from bnw.identity.keys import IdentityId
 from bnw.invoke.answer import Verdict, sign_answer, standard
+from bnw.invoke.attached import keep_chunks
 from bnw.invoke.journal import CallEntry, CallJournal
 from bnw.invoke.machines import provider as machine
 from bnw.invoke.machines.endings import EXPIRED, INACTIVE, Ending
@@ -136,8 +137,7 @@ class ServedCall:
         match effect:
             case machine.KeepAccepted():
                 if self.entry.idempotent:
-                    for chunk in self.chunks.values():
-                        await self._around.parts.store.put_blob(chunk)
+                    await keep_chunks(self._around.parts.store, self.chunks.values())
                 await self._keep(replace(self.entry, state=machine.ACCEPTED), self._objects)
                 self._objects = ()
                 await self._step(machine.Kept(), None)
@@ -182,9 +182,7 @@ class ServedCall:
         )
         objects: tuple[SignedObject, ...] = (answer.receipt,)
         if answer.payload is not None:
-            async with anyio.create_task_group() as group:
-                for chunk in answer.payload.chunks:
-                    group.start_soon(parts.store.put_blob, chunk)
+            await keep_chunks(parts.store, answer.payload.chunks)
             objects = (answer.payload.manifest, answer.receipt)
         entry = replace(self.entry, state=machine.FINISHED, receipt=answer.receipt.data, refused=not known)
         await self._keep(entry, objects if known else ())

@@ -7,13 +7,15 @@ A torn write is the same as a lost one here, because the real store's transactio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Container, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
 
+from bnw.identity.keys import IdentityId
+from bnw.objects.rules import is_catalog_object
 from bnw.objects.signed import SignedObject
 from bnw.store.faults import disk_full
 from bnw.store.interface import PutOutcome
@@ -67,6 +69,10 @@ class SimulatedStore(MemoryStore):
                 write.apply(restored)
                 restored._log.append(write)
         return restored
+
+    def count_foreign(self, signers: Container[IdentityId]) -> int:
+        """Catalog objects by anybody but `signers`."""
+        return sum(is_catalog_object(obj.body) and obj.signer not in signers for obj in self._index.objects.values())
 
     async def put_objects(self, objects: Sequence[SignedObject], *, now: int) -> list[PutOutcome]:
         await self._write()

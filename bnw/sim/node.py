@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from bnw.identity.keys import IdentityId
+from bnw.identity.keys import IdentityId, SigningKey
 from bnw.identity.keystore import Keystore, new_keystore
 from bnw.inbox.payload import Payload
 from bnw.invoke.descriptors import DescriptorPlugins
@@ -88,12 +88,18 @@ class SimulatedNode:
         self._node: Node | None = None
         self._alive = False
         self._crashing = anyio.CancelScope()
+        self._up = anyio.Event()
         self._stop = anyio.Event()
         self._stopped = anyio.Event()
 
     @property
     def identity(self) -> IdentityId:
         return self._keys.identity
+
+    @property
+    def signing_key(self) -> SigningKey:
+        """For whoever makes an adversary of the node."""
+        return self._keys.signing_key
 
     @property
     def is_running(self) -> bool:
@@ -113,6 +119,10 @@ class SimulatedNode:
         self._alive = True
         self._stop, self._stopped, self._crashing = anyio.Event(), anyio.Event(), anyio.CancelScope()
         await self._tasks.start(self._live)
+
+    async def wait_until_running(self) -> None:
+        """Return once the node runs; at once if it does."""
+        await self._up.wait()
 
     async def stop(self) -> None:
         """Let the node end as on a user's request, and return when it has. Does nothing if it does not run."""
@@ -185,12 +195,14 @@ class SimulatedNode:
                         async with node.running():
                             self._node = node
                             self.starts += 1
+                            self._up.set()
                             self._record("started", self.identity.hex())
                             task_status.started()
                             await self._stop.wait()
         finally:
             self._node = None
             self._alive = False
+            self._up = anyio.Event()
             self._record("stopped")
             self._stopped.set()
 

@@ -19,9 +19,10 @@ from bnw.node.opening import initialise_home
 @pytest.fixture(scope="package", autouse=True)
 def nothing_is_left_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     yield
-    root = str(tmp_path_factory.getbasetemp())
-    left = [process.info for process in psutil.process_iter(["pid", "cmdline"]) if root in str(process.info["cmdline"])]
-    assert left == []
+    root = tmp_path_factory.getbasetemp()
+    commands = [str(process.info["cmdline"]) for process in psutil.process_iter(["cmdline"])]
+    # The folder tests/api has a node of its own that lives as long as the whole run.
+    assert [line for line in commands if str(root) in line and str(root / "api") not in line] == []
 
 
 @pytest.fixture

@@ -465,3 +465,37 @@ async def test_a_full_disk_while_a_call_is_accepted_is_told_and_nothing_runs() -
         assert not s.runs
         provider._provider._journal.put = put
         assert (await requester.invoke(NAME, QUESTION)).status == "completed"
+
+
+async def test_somebody_who_repeats_a_call_does_not_keep_the_receipt_from_its_requester() -> None:
+    async with stage() as s, s.both() as (provider, requester):
+        s.close_gate()
+        results = []
+
+        async def invoke() -> None:
+            results.append(await requester.invoke(NAME, QUESTION))
+
+        with anyio.fail_after(8):  # sooner than the requester would ask again
+            async with anyio.create_task_group() as group:
+                group.start_soon(invoke)
+                await until(lambda: bool(s.runs))
+                await s.deliver_again(provider, await s.sent(), "elsewhere")
+                s.gate.set()
+        assert results[0].status == "completed"
+
+
+async def test_a_disk_that_cannot_be_read_does_not_end_the_provider() -> None:
+    async with stage() as s, s.both() as (provider, requester):
+        store = s.homes["provider"].store
+        get = store.get_object
+
+        async def broken(id: ContentId):
+            raise LocalError("store-failed", "the disk is gone")
+
+        await requester.invoke(NAME, QUESTION)
+        objects = await s.sent()
+        store.get_object = broken
+        await s.deliver_again(provider, objects)
+        await anyio.sleep(0.05)
+        store.get_object = get
+        assert (await requester.invoke(NAME, QUESTION)).status == "completed"

@@ -44,12 +44,15 @@ class MemoryNetwork:
         self.traffic = Traffic()
         self._environment = environment
         self._link = link or Link()
+        self.link_maker: Callable[[str, str], Link] | None = None
+        """Says what lies between two names when they first have to do with each other, unless `set_link` does."""
         self._links: dict[tuple[str, str], Link] = {}
         self._trace = trace
         self._queue = EventQueue(tick)
         self._endpoints: dict[str, MemoryEndpoint] = {}
         self._directions: dict[tuple[str, str], Direction] = {}
         self._cuts: dict[tuple[str, str], float] = {}
+        self._divisions: dict[frozenset[str], float] = {}
         self._tasks = background_tasks()
 
     async def __aenter__(self) -> Self:
@@ -126,6 +129,26 @@ class MemoryNetwork:
                 while held:
                     held.popleft()()
 
+    def divide(self, side: frozenset[str]) -> None:
+        """Like `cut` between every name in `side` and every other, also ones that come later."""
+        if side not in self._divisions:
+            now = anyio.current_time()
+            self.record("divide", len(side))
+            self._divisions[side] = now
+            self._queue.call_at(now + CUT_NOTICED, lambda: self._notice_division(side, now))
+
+    def unite(self, side: frozenset[str]) -> None:
+        """Undo `divide`; what waited arrives now."""
+        if self._divisions.pop(side, None) is not None:
+            self.record("unite", len(side))
+            for (source, target), direction in self._directions.items():
+                if direction.held and not self._is_cut(source, target):
+                    while direction.held:
+                        direction.held.popleft()()
+
+    def _is_cut(self, a: str, b: str) -> bool:
+        return _pair(a, b) in self._cuts or any((a in side) != (b in side) for side in self._divisions)
+
     def carry(self, source: str, target: str, size: int, call: Call, *what: object, lossy: bool = False) -> None:
         """Make `call` when an entry of `size` bytes has crossed the link; a cut loses it if `lossy`, else holds it.
 
@@ -135,7 +158,7 @@ class MemoryNetwork:
         now = anyio.current_time()
 
         def arrive() -> None:
-            if self._cuts and _pair(source, target) in self._cuts:
+            if (self._cuts or self._divisions) and self._is_cut(source, target):
                 self.record(source, "lost" if lossy else "held", "to", target, *what)
                 if not lossy:
                     direction.held.append(arrive)
@@ -157,8 +180,20 @@ class MemoryNetwork:
     def _direction(self, source: str, target: str) -> Direction:
         ends = (source, target)
         if ends not in self._directions:
-            self._directions[ends] = Direction(self._links.get(_pair(source, target), self._link), self._environment)
+            self._directions[ends] = Direction(self._link_between(source, target), self._environment)
         return self._directions[ends]
+
+    def _link_between(self, source: str, target: str) -> Link:
+        link = self._links.get(_pair(source, target))
+        if link is None:
+            link = self._link if self.link_maker is None else self.link_maker(source, target)
+        return link
+
+    def go_dark(self) -> None:
+        """Let every endpoint vanish at once, and nothing more into the trace."""
+        self._trace = None
+        for endpoint in list(self._endpoints.values()):
+            endpoint.vanish()
 
     def _notice(self, pair: tuple[str, str], since: float) -> None:
         if self._cuts.get(pair) == since:
@@ -166,6 +201,16 @@ class MemoryNetwork:
             self._direction(a, b).held.clear()
             self._direction(b, a).held.clear()
             self.disconnect(a, b)
+
+    def _notice_division(self, side: frozenset[str], since: float) -> None:
+        if self._divisions.get(side) == since:
+            for (source, target), direction in self._directions.items():
+                if (source in side) != (target in side):
+                    direction.held.clear()
+            for name in sorted(side & self._endpoints.keys()):
+                for peering in self._endpoints[name].peerings():
+                    if peering.peer not in side:
+                        self.disconnect(name, peering.peer)
 
 
 def _shown(part: object) -> str:

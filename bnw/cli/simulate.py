@@ -1,0 +1,147 @@
+"""`bnw simulate`: play a scenario in virtual time and say whether what it expects held."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from bnw.cli.reporting import reporting
+from bnw.wire.errors import ExitStatus, LocalError
+from bnw.wire.printable import printable
+
+if TYPE_CHECKING:
+    from bnw.sim.play import Played
+
+MAX_SEED = 2**53 - 1
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--seed", type=click.IntRange(-MAX_SEED, MAX_SEED), default=1, show_default=True, help="Decides it all.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write every event to this file.")
+@click.option("--until", metavar="T", help="Stop at this virtual time, such as 30s, and look.")
+def simulate(
+    file: Path,
+    seed: int,
+    as_json: bool,
+    trace_file: Path | None,
+    until: str | None,
+) -> None:
+    """Play the scenario FILE with the nodes that ship, on a simulated network, in virtual time.
+
+    The same file, seed and versions give the same trace; simulations/ has scenario files. Exit status: 0 if all
+    expectations held, 1 if one did not, 2 for a file that cannot be used.
+
+    \b
+    Example: bnw simulate simulations/smoke.toml --seed 7
+    """
+    with reporting(as_json):
+        logging.disable(logging.CRITICAL)  # thousands of nodes have much to say; the trace has what matters
+        _play(file, seed, as_json, trace_file, until)
+
+
+def _play(file: Path, seed: int, as_json: bool, trace_file: Path | None, until: str | None) -> None:
+    from bnw.sim.play import play
+    from bnw.sim.result import Cost, to_json
+    from bnw.sim.scenario import load_scenario
+    from bnw.sim.scenario.keys import READ, duration
+    from bnw.sim.trace import EventTrace
+
+    scenario = load_scenario(file)
+    stop: float | None = None
+    if until is not None:
+        try:
+            stop = duration("").metadata[READ](until)
+        except ValueError as error:
+            raise LocalError("usage", str(error), place="--until", exit_status=ExitStatus.USAGE) from None
+    with ExitStack() as stack:
+        sink = stack.enter_context(_opened(trace_file)) if trace_file is not None else None
+        progress = stack.enter_context(_progress(scenario.title)) if sys.stderr.isatty() else _no_progress
+        trace = EventTrace(None if sink is None else sink.write)
+        played = play(scenario, seed, trace=trace, until=stop, progress=progress)
+    result = to_json(played, file.read_bytes(), Cost.so_far())
+    if as_json:
+        click.echo(json.dumps(result, indent=2))
+    else:
+        for line in _lines(played, result):
+            click.echo(line)
+    if not played.passed:
+        sys.exit(int(ExitStatus.REFUSED))
+
+
+def _lines(played: Played, result: dict[str, Any]) -> list[str]:
+    from bnw.cli.tables import facts, table
+
+    shown = ("delivery.coverage", "delivery.p50", "delivery.p99", "traffic.redundancy", "traffic.bytes_per_node")
+    pairs = [
+        ("scenario", played.scenario.title),
+        ("seed", str(played.seed)),
+        ("virtual time", f"{result['virtual_seconds']:g} s"),
+        ("nodes", f"{played.scenario.honest:,} honest, {played.scenario.adversaries:,} adversaries"),
+        ("trace hash", result["trace_hash"]),
+        *((name, f"{result['metrics'][name]:,g}") for name in shown),
+    ]
+    lines = [*facts(pairs), ""]
+    rows = [
+        [_MARKS[item["met"]], item["metric"], _bound(item), "-" if item["value"] is None else f"{item['value']:,g}"]
+        for item in result["expectations"]
+    ]
+    if rows:
+        lines += table(["", "expectation", "bound", "value"], rows)
+    return lines
+
+
+_MARKS = {True: "ok", False: "FAILED", None: "not reached"}
+
+
+def _bound(item: dict[str, Any]) -> str:
+    words = [f"at least {item['at_least']:g}"] if item["at_least"] is not None else []
+    words += [f"at most {item['at_most']:g}"] if item["at_most"] is not None else []
+    return f"{', '.join(words)} at {item['at']:g} s"
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        raise LocalError(
+            "write-failed", error.strerror or str(error), place=str(path), exit_status=ExitStatus.USAGE
+        ) from None
+    with file:
+        yield file
+
+
+def _no_progress(now: float, end: float) -> None:
+    return None
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[float, float], None]]:
+    """A bar on standard error: virtual time, real time, and how long it may still take."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} s virtual"),
+        TimeElapsedColumn(),
+        TextColumn("real, left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        task = bar.add_task(printable(title), total=1)
+
+        def show(now: float, end: float) -> None:
+            bar.update(task, completed=now, total=end, refresh=True)
+
+        yield show

@@ -1,0 +1,127 @@
+"""What came of a call, for whoever made it: the verified receipt, and the output opened and held to the descriptor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bnw.identity.keys import did_key
+from bnw.inbox.payload import Payload, open_payload, read_access
+from bnw.invoke.answer import PROBLEM_TYPE
+from bnw.invoke.checks import check_carried_size, check_participants, check_privacy, check_size_and_type
+from bnw.invoke.descriptors import DescriptorLimits
+from bnw.invoke.parts import CallParts
+from bnw.invoke.running import fetch_chunks
+from bnw.objects.calls import STATUS_COMPLETED, Receipt
+from bnw.objects.mail import PayloadManifest
+from bnw.objects.signed import SignedObject, trusted_object
+from bnw.transport.interface import PeerId
+from bnw.wire.content_id import ContentId
+from bnw.wire.errors import InvalidError, LocalError
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """A call that came to its end, verified. `output` is there exactly when the status is `completed`."""
+
+    invocation: SignedObject
+    receipt: SignedObject
+    status: str
+    output: Payload | None = field(repr=False)
+    code: str | None = None
+    problem: Mapping[str, object] | None = None
+    """What the provider says about why the call did not complete (RFC 9457), or its words in the receipt."""
+    retry_after: int | None = None
+    """After how many milliseconds the provider suggests to call again, if it does."""
+
+    @property
+    def surely_not_run(self) -> bool:
+        """Whether the provider has signed that the call was never begun and never will be."""
+        body = self.receipt.body
+        assert isinstance(body, Receipt)
+        return body.started is None and body.status in {"rejected", "cancelled", "expired"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is being called: the manifest, its descriptor, and what the profile says of it."""
+
+    manifest: SignedObject
+    descriptor: bytes = field(repr=False)
+    limits: DescriptorLimits | None
+    schemas: Mapping[ContentId, bytes] = field(repr=False, default_factory=dict)
+
+
+class OutputOpener:
+    """Brings and opens what a receipt names. What is wrong with it is a `RemoteError`: the provider is to blame."""
+
+    def __init__(self, parts: CallParts) -> None:
+        self._parts = parts
+
+    async def open(
+        self,
+        id: ContentId,
+        kept: bytes | None,
+        target: Target,
+        receipt: SignedObject,
+        peer: PeerId | None,
+        attached: Mapping[ContentId, bytes],
+    ) -> Payload:
+        provider = receipt.signer
+        try:
+            manifest = await self._parts.store.get_object(id) if kept is None else trusted_object(kept)
+            if manifest is None or manifest.id != id:
+                raise InvalidError("output-missing", "the receipt came without the manifest of its output")
+            carried = check_participants(manifest, sender=provider, other=self._parts.key.identity)
+            payload = await self._open_carried(manifest, carried, target, receipt, peer, attached)
+        except InvalidError as error:
+            raise error.from_peer(did_key(provider)) from error
+        return payload
+
+    async def _open_carried(
+        self,
+        manifest: SignedObject,
+        carried: PayloadManifest,
+        target: Target,
+        receipt: SignedObject,
+        peer: PeerId | None,
+        attached: Mapping[ContentId, bytes],
+    ) -> Payload:
+        assert isinstance(receipt.body, Receipt)
+        is_completed = receipt.body.status == STATUS_COMPLETED
+        record = read_access(manifest, reader=self._parts.key.identity, inbox_keys=self._parts.inbox_keys())
+        limits = target.limits.output if target.limits is not None and is_completed else None
+        if is_completed:
+            check_privacy(carried, limits)
+            check_size_and_type(record, limits)
+        check_carried_size(carried, record)
+        chunks = await fetch_chunks(self._parts.fetcher, carried, () if peer is None else (peer,), attached)
+        payload = open_payload(manifest, record, chunks)
+        if is_completed and limits is not None:
+            await self._check_with_profile(target, payload)
+        return payload
+
+    async def _check_with_profile(self, target: Target, payload: Payload) -> None:
+        if await self._parts.plugins.describe(target.descriptor) is None:
+            raise LocalError(
+                "profile-unavailable",
+                "the plug-in that read the descriptor is out of order, so the output cannot be checked",
+                cure="run `bnw invocation wait` for this call when it works again",
+            )
+        errors = await self._parts.plugins.check_output(
+            target.descriptor, target.schemas, payload.media_type, payload.data
+        )
+        if errors:
+            raise InvalidError("output-invalid", f"the output does not fit its schema: {errors[0]}")
+
+
+def problem_in(payload: Payload | None) -> Mapping[str, object] | None:
+    """The provider's problem document, if it is one. It is shown to people, and nothing is decided by it."""
+    if payload is None or payload.media_type != PROBLEM_TYPE:
+        return None
+    try:
+        problem = json.loads(payload.data)
+    except (ValueError, RecursionError):
+        return None
+    return problem if isinstance(problem, dict) else None

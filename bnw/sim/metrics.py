@@ -1,0 +1,51 @@
+"""The names of all metrics, and what each means. Expectations, reports and sweeps speak of these and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+METRICS: Final[Mapping[str, str]] = {
+    "nodes.honest": "honest nodes of the scenario",
+    "nodes.running": "honest nodes that run",
+    "delivery.objects": "manifests, offers and withdrawals that honest nodes have published",
+    "delivery.current": "of these, the ones that no newer one has replaced and that have not expired",
+    "delivery.coverage": "share of pairs (current object, running node) where the node holds the object",
+    "delivery.missed": "such pairs where it does not",
+    "delivery.worst_coverage": "share of the current objects that the node with the fewest holds",
+    "delivery.first": "first arrivals of an object at a node",
+    "delivery.p50": "seconds from publication, or the node's start if later, to arrival; half are faster",
+    "delivery.p95": "the same for 95 of 100",
+    "delivery.p99": "the same for 99 of 100",
+    "delivery.max": "the slowest",
+    "repair.count": "heals, returns and late starts that have been repaired",
+    "repair.open": "of these, ones after which something is still missing",
+    "repair.p50": "seconds from a heal, return or late start until nothing older is missing; half are faster",
+    "repair.max": "the slowest, open ones included with their age",
+    "heal.max": "seconds from the heal of a partition until nothing older is missing anywhere, the slowest",
+    "catalog.views": "different catalogs among running honest nodes; 1 when all agree",
+    "catalog.foreign": "objects in honest catalogs that no honest node has signed, at the node with the most",
+    "catalog.proofs": "share of running honest nodes that hold a proof of equivocation",
+    "traffic.entries": "entries that arrived: gossip messages, pieces of streams, openings, window updates",
+    "traffic.bytes": "bytes that arrived, headers included",
+    "traffic.bytes_per_node": "the same for one node",
+    "traffic.gossip": "gossip messages that arrived",
+    "traffic.gossip_new": "of these, ones that the node had not seen",
+    "traffic.gossip_lost": "gossip messages that were lost, or dropped for want of room",
+    "traffic.redundancy": "copies of objects that arrived and were known already, for each that was new",
+    "traffic.overhead": "bytes that arrived for each byte of a new object",
+    "attack.invalid_forwarded": "invalid messages that honest nodes passed on",
+    "attack.sent": "messages, objects and answers of adversaries",
+    "calls.made": "calls that have ended",
+    "calls.completed": "of these, ones with the right answer",
+    "calls.completed_share": "the same as a share",
+    "calls.wrong": "calls that ended with an answer that is not the right one",
+    "calls.run_twice": "calls that a handler ran more than once",
+    "calls.p50": "seconds that a completed call took; half are faster",
+    "calls.p99": "the same for 99 of 100",
+    "fetch.made": "looks at a capability that have ended",
+    "fetch.found_share": "of these, ones that gave the descriptor",
+    "fetch.wrong": "ones that gave other bytes than were published",
+    "fetch.p99": "seconds that a successful look took, 99 of 100",
+    "follow.complete_share": "share of followed capabilities whose content is whole",
+}
