@@ -24,11 +24,11 @@ async def node_served(home: Home, configuration: Configuration, *, passphrase: s
     service = ProfileService(now_ms=clock.now_ms)
     try:
         plugins = ThreadedProfiles(service)
-        async with (
-            open_node(home, configuration=configuration, passphrase=passphrase, plugins=plugins) as node,
-            api_served(node, home.socket),
-        ):
-            yield node
+        async with open_node(home, configuration=configuration, passphrase=passphrase, plugins=plugins) as node:
+            async with api_served(node, home.socket):
+                yield node
+            # By now whoever provided something through the API has taken it back.
+            await node.leave()
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(service.close)

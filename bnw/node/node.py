@@ -56,6 +56,7 @@ from bnw.transport.tasks import background_tasks
 from bnw.wire.content_id import ContentId
 from bnw.wire.environment import Environment
 from bnw.wire.errors import LocalError
+from bnw.wire.limits import SECOND
 from bnw.wire.names import check_name
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,9 @@ MAINTENANCE_PERIOD = 60.0
 DEFAULT_PATIENCE = 5.0
 """Seconds that a node waits to hear of a capability, an offer or a key before it says that there is none."""
 SPREADING_PATIENCE = 10.0
+LEAVING_PATIENCE = 3.0
+LEAVING_LOOK_BACK = 10 * SECOND
+"""What is older has long reached the peers, or will never."""
 SPOKEN = (IdentityRecord, CapabilityManifest, Withdrawal, ProviderOffer, Delegation, Revocation)
 """Kinds of catalog objects that a node says in its identity's name."""
 MAY_STILL_COME = frozenset({"unknown-capability", "no-offer", "no-inbox-key"})
@@ -363,15 +367,28 @@ class Node:
         Returns those that do not after `patience` seconds. For a node that is about to end: one that goes on tells
         them anyway.
         """
-        said = [
-            obj.id
-            for kind in SPOKEN
-            for obj in await self.catalog.all(kind, signer=self.identity)
-            if obj.body.created >= self._started
-        ]
+        said = await self._said_since(self._started)
         if said and self._transport.peers():
             on_step("spreading", {"peers": str(len(self._transport.peers()))})
         return await peers_without(self._transport, said, patience=patience)
+
+    async def leave(self) -> None:
+        """Take back all offers and see to it that the connected peers know. For a node that is about to end.
+
+        What was sent last may be lost with the connection, and an offer that nobody stands behind costs others a
+        failed call. So this waits, for `LEAVING_PATIENCE` seconds at most, until the peers hold what is new.
+        """
+        recently = self._environment.now_ms() - LEAVING_LOOK_BACK
+        try:
+            for capability in list(self._provider.provisions):
+                await self.stop_providing(capability)
+            await peers_without(self._transport, await self._said_since(recently), patience=LEAVING_PATIENCE)
+        except LocalError as error:
+            logger.error("offers could not be taken back: %s", error)
+
+    async def _said_since(self, time: int) -> list[ContentId]:
+        catalog = [obj for kind in SPOKEN for obj in await self.catalog.all(kind, signer=self.identity)]
+        return [obj.id for obj in catalog if obj.body.created >= time]
 
     async def status(self) -> NodeStatus:
         summary = await self._store.scope_summary(CATALOG, now=self._environment.now_ms())

@@ -13,15 +13,23 @@ from pathlib import Path
 import pytest
 from commands import BNW, bnw, refused, refused_by_node, variables
 
+from bnw.identity.keystore import KdfCost, save_keystore
+from bnw.node.environment import SystemEnvironment
+from bnw.node.home import Home
+from bnw.node.opening import initialise_home
+from bnw.wire.limits import KIB
+
 SECRET = "correct horse äöü"
 
 
 @pytest.fixture(scope="module")
 def protected(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("protected") / "home"
-    value = bnw("init", "--json", home=path, BNW_PASSPHRASE=SECRET).succeeded().document
-    assert value["protected"] is True
-    return path
+    """A home whose keys are under the passphrase, which is stretched as little as is allowed, to save time."""
+    home = Home(tmp_path_factory.mktemp("protected") / "home")
+    keystore = initialise_home(home)
+    cost = KdfCost(passes=1, memory=64 * KIB)
+    save_keystore(home.keystore, keystore, SystemEnvironment(), passphrase=SECRET, cost=cost)
+    return home.path
 
 
 @pytest.fixture(scope="module")
