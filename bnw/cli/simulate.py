@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_SEED = 2**53 - 1
 
 
-@click.command()
+@click.command(short_help="Play a scenario in virtual time and judge it.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--seed", type=click.IntRange(-MAX_SEED, MAX_SEED), default=1, show_default=True, help="Decides it all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -54,8 +54,9 @@ def test_the_walk_finds_the_commands_that_there_are() -> None:
 @all_commands
 def test_every_command_takes_json_and_a_home(path: tuple[str, ...]) -> None:
     options = {name for parameter in COMMANDS[path].params for name in parameter.opts}
-    # A testnet has its own directory, with the homes of its nodes.
-    assert {"--json"} | (set() if path[0] == "testnet" else {"--home", "--passphrase-file"}) <= options
+    # A testnet has its own directory, with the homes of its nodes; a simulation has none.
+    home = set() if path[0] in {"testnet", "simulate"} else {"--home", "--passphrase-file"}
+    assert {"--json", *home} <= options
 
 
 @all_commands
