@@ -55,7 +55,7 @@ async def test_no_attack_ends_or_stalls_our_process() -> None:
             with anyio.fail_after(20):
                 await attack(victim.address)
             assert victim.runs, f"it died of {name}"
-            assert await victim.serves(within=3), f"it does not serve after {name}"
+            assert await victim.serves(within=15), f"it does not serve after {name}"
         assert victim.growth < MAX_GROWTH
 
 

@@ -41,7 +41,7 @@ class Victim:
         """By how many MiB memory has at most exceeded that at the start."""
         return (self._peak_memory - self._usual_memory) / 2**20
 
-    async def dies(self, within: float = 5.0) -> bool:
+    async def dies(self, within: float = 30.0) -> bool:
         with anyio.move_on_after(within):
             return await self._process.wait() != 0
         return False
