@@ -123,7 +123,7 @@ class ApiClient:
                     connection.request(method, target, content, headers)
                 response = stack.enter_context(connection.getresponse())
                 if response.status != 200:
-                    raise _error_of(response.read())
+                    raise error_of(response.read())
             yield response
 
     @contextmanager
@@ -156,7 +156,7 @@ def _present(parameters: Mapping[str, Parameter]) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in named.items()}
 
 
-def _error_of(content: bytes) -> BnwError:
+def error_of(content: bytes) -> BnwError:
     try:
         return _error(json.loads(content)["error"])
     except (ValueError, KeyError, TypeError):

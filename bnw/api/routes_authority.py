@@ -13,6 +13,7 @@ from bnw.api.render import Json
 from bnw.api.requests import (
     answer,
     bad_request,
+    blamed_on,
     content_id_of,
     flag_of,
     identity_of,
@@ -27,7 +28,6 @@ from bnw.node.node import Node
 from bnw.objects.authority import RIGHT_DELEGATE, RIGHT_INVOKE, RIGHT_PROVIDE, Caveats
 from bnw.objects.signed import SignedObject
 from bnw.wire.content_id import ContentId
-from bnw.wire.errors import InvalidError
 from bnw.wire.limits import DELEGATION_LIFETIME, MAX_INTEGER, MAX_PAYLOAD
 
 RIGHTS = (RIGHT_DELEGATE, RIGHT_INVOKE, RIGHT_PROVIDE)
@@ -43,7 +43,7 @@ def authority_routes(node: Node) -> list[Route]:
         lifetime = body.get("lifetime_ms")
         if not parent and (not rights or lifetime is None):
             raise bad_request("a delegation without a parent needs rights and a lifetime", "rights")
-        try:
+        with blamed_on("delegation"):
             delegation = await node.authority.delegate(
                 identity_of(text_of(body, "audience"), "audience"),
                 rights=rights or None,
@@ -53,16 +53,12 @@ def authority_routes(node: Node) -> list[Route]:
                 caveats=await _caveats(node, body),
                 parent=content_id_of(parent, "parent") if parent else None,
             )
-        except InvalidError as error:
-            raise error.at("delegation") from None
         return answer(delegation_json(DelegationView(delegation, None)))
 
     async def revoke(request: Request) -> Response:
         id = content_id_of(text_of(await read_json_body(request), "delegation"), "delegation")
-        try:
+        with blamed_on("delegation"):
             revocation = await node.authority.revoke(id)
-        except InvalidError as error:
-            raise error.at("delegation") from None
         return answer({"revocation_id": revocation.id.hex(), "delegation_id": id.hex()})
 
     async def delegations(request: Request) -> Response:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bnw.api.requests import answer, milliseconds_of, read_json_body, text_of
+from bnw.api.render import Json
+from bnw.api.requests import answer, blamed_on, milliseconds_of, read_json_body, text_of
 from bnw.api.routes_catalog import LONGEST_PATIENCE
 from bnw.identity.keys import did_key
 from bnw.node.followed import FollowedCapability, FollowView
 from bnw.node.node import DEFAULT_PATIENCE, Node
-from bnw.wire.errors import InvalidError
-
-Json = dict[str, Any]
 
 
 def follow_routes(node: Node) -> list[Route]:
@@ -26,18 +22,14 @@ def follow_routes(node: Node) -> list[Route]:
         body = await read_json_body(request)
         reference = text_of(body, "reference")
         patience = milliseconds_of(body, "patience_ms", int(DEFAULT_PATIENCE * 1000), most=LONGEST_PATIENCE)
-        try:
+        with blamed_on("reference"):
             view = await node.follow(reference, patience=patience / 1000)
-        except InvalidError as error:
-            raise error.at("reference") from error
         return answer(follow_json(view))
 
     async def unfollow(request: Request) -> Response:
         reference = text_of(await read_json_body(request), "reference")
-        try:
+        with blamed_on("reference"):
             view = await node.unfollow(reference)
-        except InvalidError as error:
-            raise error.at("reference") from error
         return answer(follow_json(view))
 
     return [

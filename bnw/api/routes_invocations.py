@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from bnw.api.render import Json
-from bnw.api.requests import Emit, LineStream, answer, bad_request, content_id_of, read_json_body, text_of
+from bnw.api.requests import Emit, LineStream, answer, bad_request, blamed_on, content_id_of, read_json_body, text_of
 from bnw.api.routes_calls import follow_call
 from bnw.identity.keys import did_key
 from bnw.invoke.asked import AskedCall
@@ -18,17 +16,14 @@ from bnw.objects.calls import Receipt
 from bnw.objects.catalog import CapabilityManifest
 from bnw.objects.signed import trusted_object
 from bnw.wire.content_id import ContentId
-from bnw.wire.errors import InvalidError
 
 MAX_SHOWN = 1000
 
 
 def invocation_routes(node: Node) -> list[Route]:
     async def found(request: Request) -> tuple[ContentId, AskedCall]:
-        try:
+        with blamed_on("the invocation's id"):
             return await node.calls.find(request.path_params["id"])
-        except InvalidError as error:
-            raise error.at("the invocation's id") from None
 
     async def all_calls(request: Request) -> Response:
         calls = await node.calls.all()
@@ -61,10 +56,8 @@ def invocation_routes(node: Node) -> list[Route]:
         fraction, note = body.get("fraction"), body.get("note")
         if fraction is not None and not isinstance(fraction, int | float):
             raise bad_request("a number is needed", "fraction")
-        try:
+        with blamed_on("progress"):
             node.report_progress(id, text_of(body, "stage"), fraction, note)
-        except InvalidError as error:
-            raise error.at("progress") from None
         return answer({"reported": id.hex()})
 
     return [
@@ -103,7 +96,7 @@ def asked_json(id: ContentId, call: AskedCall) -> Json:
     }
 
 
-def _receipt_json(call: AskedCall) -> dict[str, Any]:
+def _receipt_json(call: AskedCall) -> Json:
     receipt = call.signed_receipt
     if receipt is None:
         return {"status": None, "code": None, "received": None, "started": None, "finished": None}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.requests import Request
 
-from bnw.api.client import _error_of
+from bnw.api.client import error_of
 from bnw.api.render import encode_json, error_json
 from bnw.api.requests import HTTP_STATUS, answer_error, answer_fault
 from bnw.api.server import application
@@ -34,7 +34,7 @@ def test_code_cause_place_cure_blame_and_exit_status_survive_the_crossing(
     line = encode_json(error_json(error))
     assert line.isascii()
     assert line.count(b"\n") == 1
-    found = _error_of(line)
+    found = error_of(line)
     assert type(found) is kind
     assert (found.code, found.cause, found.place, found.cure) == (code, cause, place, cure)
     assert found.exit_status is exit_status
@@ -42,7 +42,7 @@ def test_code_cause_place_cure_blame_and_exit_status_survive_the_crossing(
 
 
 def test_an_error_that_nobody_was_blamed_for_reaches_the_caller_as_the_callers() -> None:
-    found = _error_of(encode_json(error_json(InvalidError("name", "is no name"))))
+    found = error_of(encode_json(error_json(InvalidError("name", "is no name"))))
     assert type(found) is LocalError
 
 
@@ -51,7 +51,7 @@ def test_an_error_that_nobody_was_blamed_for_reaches_the_caller_as_the_callers()
     [b"", b"Internal Server Error", b"[]", b"null", b'{"error": null}', b'{"error": {}}', b'{"error": {"code": "x"}}'],
 )
 def test_an_answer_that_is_no_error_of_bnw_becomes_one(content: bytes) -> None:
-    found = _error_of(content)
+    found = error_of(content)
     assert (type(found), found.code) == (LocalError, "api")
     assert found.place
     assert found.cure
@@ -60,7 +60,7 @@ def test_an_answer_that_is_no_error_of_bnw_becomes_one(content: bytes) -> None:
 def test_an_exit_status_of_a_newer_node_is_a_refusal() -> None:
     value = error_json(LocalError("new", "something new"))
     value["error"]["exit_status"] = 99
-    assert _error_of(json.dumps(value).encode()).exit_status == ExitStatus.REFUSED
+    assert error_of(json.dumps(value).encode()).exit_status == ExitStatus.REFUSED
 
 
 def test_every_way_to_fail_has_its_http_status() -> None:
@@ -82,7 +82,7 @@ async def test_a_fault_of_ours_is_answered_without_its_details() -> None:
     )
     answer = await answer_fault(request, KeyError("secret"))
     assert answer.status_code == 500
-    found = _error_of(bytes(answer.body))
+    found = error_of(bytes(answer.body))
     assert (found.code, found.place) == ("internal", "/v1/status")
     assert "secret" not in bytes(answer.body).decode()
 
@@ -97,6 +97,6 @@ async def test_a_peer_that_is_to_blame_is_a_bad_gateway() -> None:
 
 
 def test_the_application_handles_every_exception() -> None:
-    app = application(None)  # type: ignore[arg-type] # no request is made of it
+    app = application(None)  # type: ignore[arg-type]  # no request is made of it
     assert isinstance(app, Starlette)
     assert {BnwError, Exception} <= set(app.exception_handlers)
