@@ -49,7 +49,7 @@ def test_a_node_listens_on_no_tcp_port_but_that_for_its_peers(node: NodeProcess)
         for connection in psutil.Process(node.process.pid).net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     }
-    ports = {int(re.search(r"/tcp/(\d+)", address)[1]) for address in node.ready["addresses"]}  # type: ignore[index]
+    ports = {int(re.search(r"/tcp/(\d+)", address)[1]) for address in node.ready["addresses"]}  # type: ignore[index]  # an address without a port is to fail here
     assert listening == ports
 
 

@@ -259,7 +259,7 @@ class TestRecipients:
         """A manifest signed without the checks of `sign_object`, as others might."""
         reader = body_of(sealed().manifest)
         record = SealedAccess(bytes(32), bytes(SEALED_ACCESS_RECORD_SIZE))
-        body = replace(reader, recipients=tuple(recipients), access=(record,) * access)  # type: ignore[arg-type]
+        body = replace(reader, recipients=tuple(recipients), access=(record,) * access)  # type: ignore[arg-type]  # a wrong form is what is tested
         return verify_object(sign_envelope(body.KIND, body.encode(), ALICE.key))
 
     def test_none(self) -> None:

@@ -165,7 +165,7 @@ def test_the_same_payload_sent_twice_shares_nothing_that_a_carrier_could_notice(
     )
     assert one.manifest.id != other.manifest.id
     assert set(one.chunks).isdisjoint(other.chunks)
-    sealed = {access.sealed for each in (one, other) for access in each.manifest.body.access}  # type: ignore[attr-defined]
+    sealed = {access.sealed for each in (one, other) for access in each.manifest.body.access}  # type: ignore[attr-defined]  # a wrong type is what is tested
     assert len(sealed) == 4
     assert len({data[:32] for data in sealed}) == 4, "a fresh key for every record"
     for each in (one, other):
@@ -178,7 +178,7 @@ class TestWhatSealingRefuses:
             what,
             store,
             sender=ALICE.key,
-            recipients=keys_of(ALICE, BOB) if recipients is None else recipients,  # type: ignore[arg-type]
+            recipients=keys_of(ALICE, BOB) if recipients is None else recipients,  # type: ignore[arg-type]  # a wrong type is what is tested
             environment=SeededEnvironment(),
         )
 
@@ -211,24 +211,24 @@ class TestWhatSealingRefuses:
             def __len__(self) -> int:
                 return MAX_PAYLOAD + 1
 
-        assert self.refused(Outgoing(Pieces([Endless()]), "a/b")) == ("too-large", 0)  # type: ignore[list-item]
+        assert self.refused(Outgoing(Pieces([Endless()]), "a/b")) == ("too-large", 0)  # type: ignore[list-item]  # a wrong type is what is tested
 
     @pytest.mark.parametrize("media_type", ["text", "Text/Plain", "text/plain; charset=utf-8", "a/b\n"])
     def test_a_bad_media_type_before_anything_is_read(self, media_type: str) -> None:
-        assert self.refused(Outgoing(Pieces([None]), media_type)) == ("field", 0)  # type: ignore[list-item]
+        assert self.refused(Outgoing(Pieces([None]), media_type)) == ("field", 0)  # type: ignore[list-item]  # a wrong type is what is tested
 
     @pytest.mark.parametrize("name", ["", "x" * 256, "a\0b", "a\nb"])
     def test_a_bad_name_before_anything_is_read(self, name: str) -> None:
-        assert self.refused(Outgoing(Pieces([None]), "a/b", name)) == ("field", 0)  # type: ignore[list-item]
+        assert self.refused(Outgoing(Pieces([None]), "a/b", name)) == ("field", 0)  # type: ignore[list-item]  # a wrong type is what is tested
 
     def test_no_recipients_and_too_many(self) -> None:
         assert self.refused(Outgoing(Pieces([]), "a/b"), {}) == ("recipients", 0)
         seventeen = keys_of(*(Party(f"party {number}") for number in range(17)))
-        assert self.refused(Outgoing(Pieces([]), "a/b"), seventeen) == ("recipients", 0)  # type: ignore[arg-type]
+        assert self.refused(Outgoing(Pieces([]), "a/b"), seventeen) == ("recipients", 0)  # type: ignore[arg-type]  # a wrong type is what is tested
 
     def test_an_inbox_key_that_no_honest_recipient_has(self) -> None:
         bad = {ALICE.identity: ALICE.inbox_key.public, BOB.identity: bytes(32)}
-        assert self.refused(outgoing(some_bytes(3 * MIB)), bad) == ("inbox-key", 0)  # type: ignore[arg-type]
+        assert self.refused(outgoing(some_bytes(3 * MIB)), bad) == ("inbox-key", 0)  # type: ignore[arg-type]  # a wrong type is what is tested
 
     def test_what_the_source_raises_comes_through_and_nothing_is_left(self) -> None:
         store = MemoryStore()

@@ -156,7 +156,7 @@ def test_a_plugin_that_fails_again_and_again_is_no_longer_asked(plugins: dict[st
 @pytest.mark.parametrize("lie", ["link", "links", "none", "size", "privacy", "types", "limits", "operation", "title"])
 def test_an_answer_of_the_wrong_form_is_a_failure(plugins: dict[str, PluginSource], lie: str) -> None:
     for mode in ("contained", "inline"):
-        with ProfileService(mode=mode, sources=[plugins["toy-lying"]], bounds=TIGHT) as service:  # type: ignore[arg-type]
+        with ProfileService(mode=mode, sources=[plugins["toy-lying"]], bounds=TIGHT) as service:  # type: ignore[arg-type]  # the mode is any of the parameters
             assert service.describe(f"lying {lie}".encode()) is None
             assert [fault.code for fault in service.faults()] == ["plugin-failed"]
 

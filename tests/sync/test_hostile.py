@@ -109,7 +109,7 @@ async def test_wrong_fingerprints_bring_nothing_and_cost_a_bounded_session(world
 
     async with world.side("here", delegations(300)) as here:
         responder = Responder(await here.index.at(NOW), frame_limit=protocol.MAX_NEGENTROPY)
-        responder._fingerprint = lambda lower, upper: bytes(16)  # type: ignore[method-assign]
+        responder._fingerprint = lambda lower, upper: bytes(16)  # type: ignore[method-assign]  # the hostile side replaces its own method
         script = Script(lambda message, number: {"type": "reconcile", "message": responder.answer(message["message"])})
         async with world.hostile(script) as peer:
             await connect(here, "hostile")
@@ -350,7 +350,7 @@ async def test_no_answer_makes_the_reader_of_a_message_do_more_than_its_bytes_al
     index = BlockedIndex(item_key(number, hashlib.sha256(b"%d" % number).digest()) for number in range(5000))
     sums: list[int] = []
     original = index.sum_below
-    index.sum_below = lambda rank: sums.append(rank) or original(rank)  # type: ignore[method-assign]
+    index.sum_below = lambda rank: sums.append(rank) or original(rank)  # type: ignore[method-assign]  # the hostile side replaces its own method
     answer = Responder(index, frame_limit=protocol.MAX_NEGENTROPY).answer(random_fingerprints(0)["message"])
     assert len(answer) <= protocol.MAX_NEGENTROPY
     assert len(sums) < 10_000

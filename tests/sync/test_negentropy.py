@@ -157,6 +157,6 @@ def test_wrong_fingerprints_make_a_session_long_and_never_wrong() -> None:
     """A responder that lies in every fingerprint learns our ids; we neither have nor need anything for it."""
     items = make_items(500, "common")
     responder = Responder(index_of(items))
-    responder._fingerprint = lambda lower, upper: bytes(16)  # type: ignore[method-assign]
+    responder._fingerprint = lambda lower, upper: bytes(16)  # type: ignore[method-assign]  # the hostile side replaces its own method
     outcome = reconcile(Initiator(index_of(items)), responder, most=64)
     assert (outcome.have, outcome.need) == ([], [])

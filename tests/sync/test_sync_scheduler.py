@@ -182,7 +182,7 @@ async def test_hints_that_lead_to_nothing_are_followed_less_often(world: World) 
             pulls += 1
             return await original(now)
 
-        b.index.at = counting  # type: ignore[method-assign]
+        b.index.at = counting  # type: ignore[method-assign]  # spied on
         peer = await b.transport.dial("mem:a")
         hint = {"type": "hint", "version": 1, "scope": CATALOG, "count": 5, "fingerprint": b"\x07" * 32}
         for _ in range(200):

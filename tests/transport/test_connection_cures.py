@@ -69,7 +69,7 @@ async def test_the_multiplexer_that_we_give_is_the_one_that_is_used() -> None:
         pass
 
     host, listen = stock_host()
-    host.get_network().upgrader.muxer_multistream.add_transport(TProtocol(PROTOCOL_ID), Ours)  # type: ignore[attr-defined]
+    host.get_network().upgrader.muxer_multistream.add_transport(TProtocol(PROTOCOL_ID), Ours)  # type: ignore[attr-defined]  # reaches into libp2p's host
     async with host.run(listen_addrs=listen), P2PWorld().endpoint("a") as a:
         await host.connect(info_from_p2p_addr(Multiaddr(a.addresses[0])))
         (connection,) = host.get_network().get_connections()
@@ -91,7 +91,7 @@ async def test_only_the_stock_swarm_dials_whom_it_happens_to_know_an_address_of(
         assert isinstance(b, P2PTransport)
         for swarm, dials in ((a._swarm, False), (host.get_network(), True)):
             swarm.peerstore.add_addrs(b._swarm.get_peer_id(), b._host.get_transport_addrs(), 1000)
-            await swarm.auto_connector.maybe_connect()  # type: ignore[attr-defined]
+            await swarm.auto_connector.maybe_connect()  # type: ignore[attr-defined]  # reaches into libp2p's host
             assert bool(b.peers()) == dials
         await host.close()
 
@@ -111,7 +111,7 @@ async def test_what_peers_say_of_themselves_is_neither_asked_for_nor_kept() -> N
 
 def _addresses(peerstore: object, node: P2PTransport) -> list[object]:
     try:
-        return list(peerstore.addrs(node._host.get_id()))  # type: ignore[attr-defined]
+        return list(peerstore.addrs(node._host.get_id()))  # type: ignore[attr-defined]  # reaches into libp2p's host
     except Exception:
         return []
 
@@ -124,7 +124,7 @@ async def test_a_stream_to_a_peer_that_went_away_is_refused_and_not_dialled_for(
         assert await ask_echo(a, b.peer_id, b"x") == b"x"
         await a.disconnect(b.peer_id)
         with pytest.raises(SwarmException):
-            await a._host.new_stream(b._host.get_id(), [TProtocol(ECHO)])  # type: ignore[attr-defined]
+            await a._host.new_stream(b._host.get_id(), [TProtocol(ECHO)])  # type: ignore[attr-defined]  # reaches into libp2p's host
 
 
 async def test_a_peer_that_does_not_answer_a_proposal_is_stalled_and_not_busy() -> None:

@@ -59,13 +59,13 @@ class Recorder:
             pubsub.seen_messages.stop()
         self.router.mesh[TOPIC] = set()
         self.sent: list[tuple[ID, RPC]] = []
-        self.router.send_rpc = self._send  # type: ignore[method-assign]
+        self.router.send_rpc = self._send  # type: ignore[method-assign]  # a stand-in for what libp2p hands in
 
     def _send(self, peer_id: ID, rpc: RPC, priority: bool = False) -> None:
         self.sent.append((peer_id, rpc))
 
     async def control(self, peer: ID, **control: object) -> None:
-        await self.router.handle_rpc(RPC(control=ControlMessage(**control)), peer)  # type: ignore[arg-type]
+        await self.router.handle_rpc(RPC(control=ControlMessage(**control)), peer)  # type: ignore[arg-type]  # a stand-in for what libp2p hands in
 
 
 @pytest.mark.parametrize("kind", ["stock", "cured"])
@@ -108,7 +108,7 @@ async def test_peers_named_in_a_prune_are_dialled_only_by_the_stock_router(kind:
     async def note(peers: list[PeerInfo]) -> None:
         dialled.extend(peers)
 
-    at.router._do_px = note  # type: ignore[method-assign]
+    at.router._do_px = note  # type: ignore[method-assign]  # a stand-in for what libp2p hands in
     await at.control(A, prune=[ControlPrune(topicID=TOPIC, peers=[PeerInfo(peerID=b"stranger")])])
     assert len(dialled) == (1 if kind == "stock" else 0)
 

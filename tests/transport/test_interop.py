@@ -124,7 +124,7 @@ async def test_gossip_goes_both_ways(ours: Transport, stock: Stock) -> None:
     subscription = await stock.pubsub.subscribe(TOPIC)
     await ours.dial(stock.address)
     await stock.pubsub.wait_for_subscription(ID.from_base58(ours.peer_id), TOPIC)
-    await until(lambda: bool(ours._gossip._pubsub.router.targets(TOPIC)))  # type: ignore[attr-defined]
+    await until(lambda: bool(ours._gossip._pubsub.router.targets(TOPIC)))  # type: ignore[attr-defined]  # reaches into libp2p's host
     attempt = 0
     # Its mesh may take a heartbeat longer than ours.
     while not ours_heard.delivered:

@@ -85,7 +85,7 @@ def secure(wire: Wire, *, initiator: bool) -> ISecureConn:
         remote_peer=ID.from_pubkey(keys.public_key),
         remote_permanent_pubkey=keys.public_key,
         is_initiator=initiator,
-        conn=wire,  # type: ignore[arg-type]
+        conn=wire,  # type: ignore[arg-type]  # the test's own wire and inner parts
     )
 
 
@@ -143,7 +143,7 @@ async def settle() -> None:
 async def open_pair(one: End, other: End) -> tuple[CuredStream, CuredStream]:
     stream = await one.yamux.open_stream()
     await settle()
-    return stream, other.opened[-1]  # type: ignore[return-value]
+    return stream, other.opened[-1]  # type: ignore[return-value]  # the test's own wire and inner parts
 
 
 async def answers(raw: Wire) -> list[tuple[int, int, int, int]]:
@@ -321,7 +321,7 @@ async def test_streams_that_the_peer_never_ends_are_reset_in_the_end() -> None:
             await settle()
             await end.opened[-1].close()
             await end.opened[-1].discard()
-            end.yamux.slot_is_free()  # type: ignore[attr-defined]
+            end.yamux.slot_is_free()  # type: ignore[attr-defined]  # the test's own wire and inner parts
         assert len(end.yamux.streams) == MAX_CLOSING
         assert not end.is_over
 
@@ -391,10 +391,10 @@ async def test_a_peer_that_takes_nothing_is_hung_up_on_in_the_end() -> None:
 
 async def test_a_stream_too_many_is_refused_and_the_connection_goes_on() -> None:
     async with two_ends() as (one, other, _):
-        other.yamux._serving = 1_000  # type: ignore[attr-defined]
+        other.yamux._serving = 1_000  # type: ignore[attr-defined]  # the test's own wire and inner parts
         stream = await one.yamux.open_stream()
         await fails_with(MuxedStreamReset, stream.read(1))
-        other.yamux._serving = 0  # type: ignore[attr-defined]
+        other.yamux._serving = 0  # type: ignore[attr-defined]  # the test's own wire and inner parts
         await open_pair(one, other)
 
 
@@ -405,7 +405,7 @@ async def test_a_slot_is_free_when_its_stream_is_closed_and_not_half_closed() ->
         with anyio.move_on_after(1) as patience:
             await one.yamux.open_stream()
         assert patience.cancelled_caught
-        await streams[0].discard()  # type: ignore[attr-defined]
+        await streams[0].discard()  # type: ignore[attr-defined]  # the test's own wire and inner parts
         await open_pair(one, other)
 
 
@@ -415,7 +415,7 @@ async def test_peers_that_only_reset_what_they_open_leave_nothing_behind() -> No
             await raw.write_msg(encode(DATA, SYN, number, 10) + bytes(10) + encode(DATA, RST, number, 0))
             await settle()
             await end.opened.pop().discard()
-            end.yamux.slot_is_free()  # type: ignore[attr-defined]
+            end.yamux.slot_is_free()  # type: ignore[attr-defined]  # the test's own wire and inner parts
         assert not end.is_over
         assert end.yamux.streams == {}
         assert end.yamux.stream_buffers == {}

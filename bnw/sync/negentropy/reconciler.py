@@ -12,6 +12,7 @@ Neither side bounds how many messages there are; whoever carries them must (`bnw
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,7 +75,7 @@ def range_fingerprint(total: int, count: int) -> bytes:
     return hashlib.sha256(data).digest()[:FINGERPRINT_SIZE]
 
 
-class _Side:
+class _Side(ABC):
     """What both sides do alike."""
 
     def __init__(self, index: OrderedIndex, *, frame_limit: int = 0, max_message: int = MAX_MESSAGE) -> None:
@@ -118,10 +119,11 @@ class _Side:
             return self._process_list(reader.ids(), writer, lower, upper, bound)
         raise InvalidError("negentropy", f"a Negentropy message has a range of mode {mode}, which is not known")
 
+    @abstractmethod
     def _process_list(
         self, theirs: list[bytes], writer: MessageWriter, lower: int, upper: int, bound: bytes
     ) -> int | None:
-        raise NotImplementedError
+        """Take the ids that the other side lists for a range. Returns as `_process_range` does."""
 
     def _split(self, writer: MessageWriter, lower: int, upper: int, bound: bytes) -> int | None:
         """Say what is in a range that differs, piece by piece. Returns the rank of the first piece without room."""

@@ -91,8 +91,8 @@ class ContainedGossipSub(GossipSub):
         self._pending_messages.clear()
         self.recent_message_deliveries.clear()
 
-    def mesh_heartbeat(self) -> tuple[dict[ID, list[str]], dict[ID, list[str]]]:  # type: ignore[override]
-        # (The base says DefaultDict, and returns what nobody adds to.)
+    def mesh_heartbeat(self) -> tuple[dict[ID, list[str]], dict[ID, list[str]]]:  # type: ignore[override]  # a DefaultDict there
+        # (The base returns one although nobody adds to it.)
         for topic, backoffs in self.back_off.items():
             for peer in list(backoffs):
                 self._check_back_off(peer, topic)  # forgets what is over

@@ -35,7 +35,7 @@ class ContainedManager(TrioManager):
         super().__init__(service, max_children_per_task=MAX_TASKS)
 
     # The base declares this with a decorator of `trio_typing` that mypy cannot compare with a signature.
-    def run_task(  # type: ignore[override,unused-ignore]
+    def run_task(  # type: ignore[override,unused-ignore]  # see above
         self,
         async_fn: Callable[..., Awaitable[Any]],
         *args: Any,

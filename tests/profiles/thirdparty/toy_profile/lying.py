@@ -31,7 +31,7 @@ class Plugin(BaseProfile[str]):
         return DescriptorLimits("Run!" if value == "operation" else "run", wrong.get(value, payload), payload)
 
     def summary(self, value: str) -> Any:
-        return {"title": Summary(5), "long": Summary("x" * 10**7)}.get(value, Summary("fine"))  # type: ignore[arg-type]
+        return {"title": Summary(5), "long": Summary("x" * 10**7)}.get(value, Summary("fine"))  # type: ignore[arg-type]  # lying about the type is its purpose
 
     def check_input(self, value: str, schemas: Any, media_type: str, data: bytes) -> Any:
         return "wrong"
