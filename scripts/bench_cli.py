@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Measure how fast commands start: `bnw --help`, `bnw status` beside a running node, and the whole of `bnw demo`.
 
-A ratio is the goal divided by the time, so above 1 is within the goal. The best of several runs counts, for other work
-on the machine only ever slows one down.
+`ratio` is the goal divided by the time, so above 1 is within the goal. `ratio_to_bare_python` is the time divided by
+that of `python -c pass`, and depends less on the machine. The best of several runs counts, for other work on the
+machine only ever slows one down.
 """
 
 from __future__ import annotations
@@ -47,16 +48,17 @@ def measure(runs: int) -> list[dict[str, Any]]:
                 "bnw status": best([*BNW, "status", "--home", str(home.path)], runs),
             }
     seconds["bnw demo"] = best([*BNW, "demo"], 2)
-    return [row(name, took) for name, took in seconds.items()]
+    return [row(name, took, seconds["python -c pass"]) for name, took in seconds.items()]
 
 
-def row(name: str, seconds: float) -> dict[str, Any]:
+def row(name: str, seconds: float, bare: float) -> dict[str, Any]:
     goal = GOALS.get(name)
     return {
         "name": name,
         "seconds": round(seconds, 3),
         "goal": goal,
         "ratio": None if goal is None else round(goal / seconds, 2),
+        "ratio_to_bare_python": round(seconds / bare, 1),
     }
 
 
@@ -71,7 +73,7 @@ def main() -> None:
         return
     for entry in rows:
         goal = "" if entry["goal"] is None else f"  goal {entry['goal']:g} s, ratio {entry['ratio']:.1f}"
-        print(f"{entry['name']:<16} {entry['seconds']:>7.3f} s{goal}")
+        print(f"{entry['name']:<16} {entry['seconds']:>7.3f} s {entry['ratio_to_bare_python']:>7.1f} x python{goal}")
 
 
 if __name__ == "__main__":

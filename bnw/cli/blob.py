@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bnw.cli.files import check_new, check_readable, print_bytes, read_file, write_file
-from bnw.cli.parameters import blob_id
+from bnw.cli.parameters import any_path, blob_id
 from bnw.cli.session import Session, node_command
 from bnw.cli.units import size_text
 from bnw.wire.limits import MAX_BLOB
@@ -19,7 +19,7 @@ def blob() -> None:
 
 
 @blob.command(short_help="Keep files and print their content ids.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=any_path)
 @node_command
 def add(session: Session, files: tuple[Path, ...]) -> None:
     """Keep FILES, each of at most 16 MiB, and print their content ids. The node serves them to whoever asks.
@@ -37,7 +37,7 @@ def add(session: Session, files: tuple[Path, ...]) -> None:
 
 @blob.command(short_help="Fetch a blob from this node or a connected peer.")
 @click.argument("id", type=blob_id)
-@click.option("--output", type=click.Path(path_type=Path), help="A file to write to, instead of standard output.")
+@click.option("--output", type=any_path, help="A file to write to, instead of standard output.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 @node_command
 def get(session: Session, id: str, output: Path | None, force: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from bnw.cli.files import check_json, read_file
-from bnw.cli.parameters import capability_name
+from bnw.cli.parameters import any_path, capability_name
 from bnw.cli.session import Session, node_command
 from bnw.cli.units import Duration, moment_text, size_text
 from bnw.wire.errors import LocalError
@@ -19,7 +19,7 @@ from bnw.wire.limits import MAX_BLOB, MAX_DESCRIPTOR
 if TYPE_CHECKING:
     from bnw.api.client import ApiClient
 
-file_path = click.Path(path_type=Path)
+file_path = any_path
 with_option = click.option(
     "--with", "linked", multiple=True, type=file_path, metavar="FILE", help="A file that the descriptor links to."
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -49,6 +50,8 @@ def _check_caller(text: str) -> None:
         _check_identity(text)
 
 
+any_path = click.Path(path_type=Path, readable=False)
+"""Whatever is wrong with a path, whoever uses it says."""
 peer_address = Checked("address", check_dial_address)
 listen_address = Checked("address", check_listen_address)
 blob_id = Checked("id", parse_content_id)

@@ -16,6 +16,7 @@ import click
 import platformdirs
 
 from bnw.cli.files import read_file, unreadable
+from bnw.cli.parameters import any_path
 from bnw.cli.reporting import reporting
 from bnw.cli.steps import step_text
 from bnw.wire.errors import ExitStatus, LocalError
@@ -177,8 +178,8 @@ class Session:
 def node_command(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that all have, and end it with its error's message and exit status."""
 
-    @click.option("--home", type=click.Path(path_type=Path), envvar="BNW_HOME", help="Node home. [env: BNW_HOME]")
-    @click.option("--passphrase-file", type=click.Path(path_type=Path), help="Reads the keystore's passphrase.")
+    @click.option("--home", type=any_path, envvar="BNW_HOME", help="Node home. [env: BNW_HOME]")
+    @click.option("--passphrase-file", type=any_path, help="Reads the keystore's passphrase.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
     @functools.wraps(function)
     def run(*args: Any, home: Path | None, as_json: bool, passphrase_file: Path | None, **options: Any) -> None:

@@ -110,8 +110,10 @@ def fill(disk: Path) -> Path:
     return path
 
 
-def test_a_home_cannot_be_made_on_a_full_disk_and_is_made_once_there_is_room(small_disk: Path) -> None:
+@pytest.mark.parametrize("pages", [0, 1], ids=["full", "room for one file"])
+def test_a_home_cannot_be_made_on_a_full_disk_and_is_made_once_there_is_room(small_disk: Path, pages: int) -> None:
     filler = fill(small_disk)
+    os.truncate(filler, filler.stat().st_size - pages * resource.getpagesize())
     home = small_disk / "home"
     error = refused("init", home=home, status=1, code="write-failed", place=home)
     assert "free space" in error["cure"]
@@ -128,8 +130,8 @@ def test_a_node_neither_starts_nor_spoils_anything_on_a_full_disk(small_disk: Pa
         error = refused("blob", "add", file, home=home, status=1, code="disk-full", place=home / "store")
         assert "free some space" in error["cure"]
         assert node.client().get_bytes(f"/v1/blobs/{kept}") == b"kept"
-    filler = fill(small_disk)
     (home / "lock").unlink()
+    filler = fill(small_disk)
     refused_by_node("run", home=home, status=1, code="disk-full", place=home / "store")
     filler.unlink()
     with NodeProcess.started(Home(home)) as node:

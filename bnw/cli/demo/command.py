@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bnw.cli.parameters import any_path
 from bnw.cli.reporting import signals_held
 from bnw.cli.session import Session, node_command
 from bnw.cli.units import size_text
@@ -25,7 +26,7 @@ KEEP_CURE = "name a directory that is empty or does not exist yet"
 
 
 @click.command(short_help="Watch three nodes find and privately call a capability.")
-@click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the three homes in this directory.")
+@click.option("--keep", type=any_path, metavar="DIR", help="Keep the three homes in this directory.")
 @node_command
 def demo(session: Session, keep: Path | None) -> None:
     """Run three real nodes on this machine. One publishes and provides a price lookup, one only carries, one finds and
