@@ -30,7 +30,6 @@ MAX_LINKS: Final = 64
 MAX_FACTS: Final = 256
 MAX_TEXT: Final = 8192
 """Characters of one message, hint, pointer or fact."""
-LENGTH_SIZE: Final = 4
 _PRIVACIES: Final = ("public", "participant-encrypted", "either")
 
 

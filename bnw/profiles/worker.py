@@ -18,7 +18,6 @@ from typing import Any
 
 from bnw.profiles.contract import Profile
 from bnw.profiles.messages import (
-    LENGTH_SIZE,
     MAX_REQUEST,
     description_to_value,
     errors_to_value,
@@ -26,6 +25,7 @@ from bnw.profiles.messages import (
 )
 from bnw.profiles.operations import check_payload, describe_document, starter_document
 from bnw.profiles.registry import PluginSource
+from bnw.profiles.worker_socket import receive_message, send_message
 from bnw.wire.cbor import Value, decode_map, encode
 
 _MAX_NOTE = 200
@@ -50,12 +50,12 @@ def serve(connection: socket.socket, target: str, seconds: float) -> None:
         profile = PluginSource("", target).load()
         greeting: dict[str, Value] = {"ok": str(profile.identifier)}
     except Exception as error:  # noqa: BLE001 - whatever a plug-in raises is its failure, and is reported as that
-        _send(connection, {"failed": _note(error)})
+        send_message(connection, encode({"failed": _note(error)}))
         return
-    _send(connection, greeting)
+    send_message(connection, encode(greeting))
     signal.setitimer(signal.ITIMER_REAL, 0)
     while True:
-        request = _receive(connection)
+        request = receive_message(connection, most=MAX_REQUEST)
         if request is None:
             return
         _start_clock(seconds)
@@ -65,7 +65,7 @@ def serve(connection: socket.socket, target: str, seconds: float) -> None:
             return  # what is left of this process can't be relied on; the parent sees it end
         except Exception as error:  # noqa: BLE001 - as above
             reply = encode({"failed": _note(error)})
-        connection.sendall(len(reply).to_bytes(LENGTH_SIZE) + reply)
+        send_message(connection, reply)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
@@ -97,31 +97,6 @@ def _start_clock(seconds: float) -> None:
     allowed = math.ceil(used.ru_utime + used.ru_stime + seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.RLIM_INFINITY))
     signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-def _receive(connection: socket.socket) -> bytes | None:
-    head = _exactly(connection, LENGTH_SIZE)
-    if head is None:
-        return None
-    size = int.from_bytes(head)
-    return None if size > MAX_REQUEST else _exactly(connection, size)
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes | None:
-    data = bytearray(size)
-    view = memoryview(data)
-    got = 0
-    while got < size:
-        count = connection.recv_into(view[got:])
-        if count == 0:
-            return None
-        got += count
-    return bytes(data)
-
-
-def _send(connection: socket.socket, message: dict[str, Value]) -> None:
-    data = encode(message)
-    connection.sendall(len(data).to_bytes(LENGTH_SIZE) + data)
 
 
 def _note(error: BaseException) -> str:

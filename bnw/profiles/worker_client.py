@@ -16,8 +16,9 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
-from bnw.profiles.messages import LENGTH_SIZE, MAX_REPLY, MAX_REQUEST
+from bnw.profiles.messages import MAX_REPLY, MAX_REQUEST
 from bnw.profiles.registry import PluginSource
+from bnw.profiles.worker_socket import receive_message, send_message
 from bnw.wire.cbor import Value, decode_map, encode
 from bnw.wire.errors import InvalidError
 from bnw.wire.limits import GIB
@@ -104,7 +105,7 @@ class Worker:
         connection.settimeout(seconds)
         try:
             if message is not None:
-                connection.sendall(len(message).to_bytes(LENGTH_SIZE) + message)
+                send_message(connection, message)
             reply = decode_map(self._receive(connection), max_size=MAX_REPLY)
         except TimeoutError:
             self._end()
@@ -124,10 +125,10 @@ class Worker:
         raise PluginFailure("plugin-failed", str(reply.get("failed", "answered nonsense")))
 
     def _receive(self, connection: socket.socket) -> bytes:
-        size = int.from_bytes(_exactly(connection, LENGTH_SIZE))
-        if size > MAX_REPLY:
-            raise InvalidError("plugin-answer", f"a reply of {size:,} bytes, where at most {MAX_REPLY:,} are allowed")
-        return _exactly(connection, size)
+        reply = receive_message(connection, most=MAX_REPLY)
+        if reply is None:
+            raise ConnectionResetError
+        return reply
 
     def _death(self) -> PluginFailure:
         """What became of a worker that closed the connection."""
@@ -149,15 +150,3 @@ class Worker:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = bytearray(size)
-    view = memoryview(data)
-    got = 0
-    while got < size:
-        count = connection.recv_into(view[got:])
-        if count == 0:
-            raise ConnectionResetError
-        got += count
-    return bytes(data)
