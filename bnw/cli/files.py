@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from bnw.wire.errors import ExitStatus, LocalError
+from bnw.wire.printable import printable_lines
 
 
 def read_file(path: Path, limit: int) -> bytes:
@@ -94,10 +95,13 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
 
 
 def print_bytes(data: bytes) -> None:
-    """To standard output, as they are; on a terminal with an end of line."""
+    """To standard output, as they are; to a terminal as text that cannot command it, with an end of line."""
+    if sys.stdout.isatty():
+        text = printable_lines(data.decode(errors="backslashreplace"))
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+        return
     sys.stdout.buffer.write(data)
-    if sys.stdout.isatty() and not data.endswith(b"\n"):
-        sys.stdout.buffer.write(b"\n")
     # Now, since a full disk or a closed pipe could not be reported when Python ends.
     sys.stdout.buffer.flush()
 

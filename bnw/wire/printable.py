@@ -8,3 +8,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of several lines: line feeds and tabs stay."""
+    return "".join(mark if mark in "\n\t" else printable(mark) for mark in text)
