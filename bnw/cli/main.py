@@ -21,6 +21,7 @@ from bnw.cli.openwop import openwop
 from bnw.cli.policy import policy
 from bnw.cli.reporting import end_by_signals, reporting
 from bnw.cli.simulate import simulate
+from bnw.cli.testnet.command import testnet
 
 
 class CommandGroup(click.Group):
@@ -35,6 +36,8 @@ class CommandGroup(click.Group):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
+        if not standalone_mode:  # for a caller who handles errors and signals
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         given = list(sys.argv[1:] if args is None else args)
         end_by_signals()
         # Whether --json was meant is not known for sure before the arguments have been read, which may fail.
@@ -80,6 +83,7 @@ for command in (
     openwop,
     blob,
     demo,
+    testnet,
     simulate,
 ):
     main.add_command(command)

@@ -22,33 +22,57 @@ if TYPE_CHECKING:
 MAX_SEED = 2**53 - 1
 
 
-@click.command(short_help="Play a scenario in virtual time and judge it.")
+@click.command(short_help="Play a scenario in virtual time.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--seed", type=click.IntRange(-MAX_SEED, MAX_SEED), default=1, show_default=True, help="Decides it all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write every event to this file.")
 @click.option("--until", metavar="T", help="Stop at this virtual time, such as 30s, and look.")
+@click.option("--report", "report_file", type=click.Path(path_type=Path), help="Write an HTML page to this file.")
+@click.option("--sweep", metavar="KEY=A,B,…", help="Play once for each value, such as network.gossip_loss=0,0.1,0.2.")
+@click.option("--seeds", type=click.IntRange(1, 1000), help="Play with the seeds 1 to N, in several processes.")
+@click.option("--shrink", is_flag=True, help="Look for a smaller scenario that fails too, and print it.")
+@click.option(
+    "--compare", "compare_with", type=click.Path(path_type=Path), help="Show changes from result FILE to this one."
+)
 def simulate(
     file: Path,
     seed: int,
     as_json: bool,
     trace_file: Path | None,
     until: str | None,
+    report_file: Path | None,
+    sweep: str | None,
+    seeds: int | None,
+    shrink: bool,
+    compare_with: Path | None,
 ) -> None:
     """Play the scenario FILE with the nodes that ship, on a simulated network, in virtual time.
 
-    The same file, seed and versions give the same trace; simulations/ has scenario files. Exit status: 0 if all
-    expectations held, 1 if one did not, 2 for a file that cannot be used.
+    The same file, seed and versions give the same trace. docs/simulation.md describes scenario files; simulations/ has
+    many. Exit status: 0 if all expectations held, 1 if one did not, 2 for a file that cannot be used.
 
     \b
-    Example: bnw simulate simulations/smoke.toml --seed 7
+    Examples:
+      bnw simulate simulations/smoke.toml --seed 7 --report smoke.html
+      bnw simulate simulations/spam.toml --sweep adversary.spam.rate=1,10,100 --seeds 5
+      bnw simulate before.json --compare after.json
     """
     with reporting(as_json):
         logging.disable(logging.CRITICAL)  # thousands of nodes have much to say; the trace has what matters
-        _play(file, seed, as_json, trace_file, until)
+        if compare_with is not None:
+            _compare(file, compare_with, as_json)
+        elif sweep is not None or seeds is not None:
+            _sweep(file, sweep, seeds or 1, as_json)
+        elif shrink:
+            _shrink(file, seed, as_json)
+        else:
+            _play(file, seed, as_json, trace_file, until, report_file)
 
 
-def _play(file: Path, seed: int, as_json: bool, trace_file: Path | None, until: str | None) -> None:
+def _play(
+    file: Path, seed: int, as_json: bool, trace_file: Path | None, until: str | None, report_file: Path | None
+) -> None:
     from bnw.sim.play import play
     from bnw.sim.result import Cost, to_json
     from bnw.sim.scenario import load_scenario
@@ -68,6 +92,10 @@ def _play(file: Path, seed: int, as_json: bool, trace_file: Path | None, until: 
         trace = EventTrace(None if sink is None else sink.write)
         played = play(scenario, seed, trace=trace, until=stop, progress=progress)
     result = to_json(played, file.read_bytes(), Cost.so_far())
+    if report_file is not None:
+        from bnw.sim.report import report_page
+
+        _write(report_file, report_page(played, result))
     if as_json:
         click.echo(json.dumps(result, indent=2))
     else:
@@ -108,6 +136,78 @@ def _bound(item: dict[str, Any]) -> str:
     return f"{', '.join(words)} at {item['at']:g} s"
 
 
+def _compare(before: Path, after: Path, as_json: bool) -> None:
+    from bnw.sim.compare import compare_results, read_result
+
+    changes = compare_results(read_result(before), read_result(after))
+    if as_json:
+        click.echo(json.dumps(changes, indent=2))
+    else:
+        for line in _comparison_lines(changes):
+            click.echo(line)
+    if changes["newly_failed"]:
+        sys.exit(int(ExitStatus.REFUSED))
+
+
+def _comparison_lines(changes: dict[str, Any]) -> list[str]:
+    from bnw.cli.tables import table
+
+    lines = [f"note: {printable(note)}" for note in changes["notes"]]
+    if changes["same_trace"]:
+        return [*lines, "the traces are the same"]
+    rows = [
+        [
+            item["metric"],
+            *("-" if item[side] is None else f"{item[side]:,g}" for side in ("before", "after")),
+            "-" if item["ratio"] is None else f"{item['ratio']:.3f}",
+        ]
+        for item in changes["changed"]
+    ]
+    lines += table(["metric", "before", "after", "ratio"], rows)
+    for item in changes["newly_failed"]:
+        lines.append(f"FAILED now, not before: {printable(str(item['metric']))}, {_bound(item)}")
+    return lines
+
+
+def _sweep(file: Path, sweep: str | None, seeds: int, as_json: bool) -> None:
+    from bnw.sim.sweep import run_sweep
+
+    outcome = run_sweep(file, sweep, range(1, seeds + 1), note=lambda text: click.echo(printable(text), err=True))
+    if as_json:
+        click.echo(json.dumps(outcome, indent=2))
+    else:
+        for line in _sweep_lines(outcome):
+            click.echo(line)
+    if not outcome["passed"]:
+        sys.exit(int(ExitStatus.REFUSED))
+
+
+def _sweep_lines(outcome: dict[str, Any]) -> list[str]:
+    from bnw.cli.tables import table
+    from bnw.sim.sweep import SHOWN
+
+    rows = [
+        [
+            "-" if outcome["key"] is None else str(row["value"]),
+            *(f"{row['metrics'][name]['median']:,g}" for name in SHOWN),
+            ", ".join(map(str, row["failed_seeds"])) or "none",
+        ]
+        for row in outcome["rows"]
+    ]
+    lines = table([outcome["key"] or "", *SHOWN, "failed seeds"], rows)
+    return [*lines, "", f"medians of {len(outcome['seeds'])} seeds; --json has all metrics with least and most"]
+
+
+def _shrink(file: Path, seed: int, as_json: bool) -> None:
+    from bnw.sim.shrink import shrink_scenario
+
+    small = shrink_scenario(file, seed, note=lambda text: click.echo(printable(text), err=True))
+    if as_json:
+        click.echo(json.dumps({"changes": small.changes, "failed": small.failed, "tries": small.tries}, indent=2))
+    else:
+        click.echo(small.toml)
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
@@ -118,6 +218,11 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         ) from None
     with file:
         yield file
+
+
+def _write(path: Path, text: str) -> None:
+    with _opened(path) as file:
+        file.write(text.encode())
 
 
 def _no_progress(now: float, end: float) -> None:

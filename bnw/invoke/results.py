@@ -36,11 +36,25 @@ class CallResult:
     """After how many milliseconds the provider suggests to call again, if it does."""
 
     @property
+    def id(self) -> ContentId:
+        """The invocation id."""
+        return self.invocation.id
+
+    @property
+    def was_begun(self) -> bool:
+        """Whether the receipt says that the handler was started."""
+        return self._said.started is not None
+
+    @property
     def surely_not_run(self) -> bool:
         """Whether the provider has signed that the call was never begun and never will be."""
+        return not self.was_begun and self._said.status in {"rejected", "cancelled", "expired"}
+
+    @property
+    def _said(self) -> Receipt:
         body = self.receipt.body
         assert isinstance(body, Receipt)
-        return body.started is None and body.status in {"rejected", "cancelled", "expired"}
+        return body
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ class CallLog:
     completed: int = 0
     wrong: int = 0
     """Completed, but not with the answer of this call."""
+    forgotten: int = 0
+    """A handler ran the call, and its receipt knows of no beginning."""
     seconds: array[float] = field(default_factory=lambda: array("d"))
     endings: Counter[str] = field(default_factory=Counter)
     """How calls ended otherwise, by status and code."""

@@ -68,6 +68,7 @@ def _calls(workload: Workload) -> dict[str, float]:
         "calls.completed": log.completed,
         "calls.completed_share": _share(log.completed, log.made),
         "calls.wrong": log.wrong,
+        "calls.forgotten": log.forgotten,
         "calls.run_twice": sum(runs > 1 for runs in log.runs.values()),
         "calls.p50": percentile(seconds, 0.5),
         "calls.p99": percentile(seconds, 0.99),

@@ -40,6 +40,7 @@ METRICS: Final[Mapping[str, str]] = {
     "calls.completed": "of these, ones with the right answer",
     "calls.completed_share": "the same as a share",
     "calls.wrong": "calls that ended with an answer that is not the right one",
+    "calls.forgotten": "calls that a handler ran and whose receipt knows of no beginning",
     "calls.run_twice": "calls that a handler ran more than once",
     "calls.p50": "seconds that a completed call took; half are faster",
     "calls.p99": "the same for 99 of 100",

@@ -106,6 +106,11 @@ class SimulatedNode:
         return self._node is not None
 
     @property
+    def is_alive(self) -> bool:
+        """Whether the node runs, or is about to, or is about to end."""
+        return self._alive
+
+    @property
     def node(self) -> Node:
         """The running node. Raises `LocalError` (`not-running`)."""
         if self._node is None:

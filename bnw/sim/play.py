@@ -84,33 +84,46 @@ def play(
     seed: int,
     *,
     trace: EventTrace | None = None,
+    observe: bool = True,
     until: float | None = None,
     progress: Progress = lambda now, end: None,
 ) -> Played:
     """Run a scenario, or its beginning up to `until` (virtual seconds).
 
-    The same scenario, seed and versions give the same trace. Raises `InvalidError` (`cbor-integer`) for a seed outside
-    ±(2^53−1), `KeyboardInterrupt` after Ctrl-C, and whatever a fault of BNW's own raises.
+    The same scenario, seed and versions give the same trace. Without `observe` there is none, which is faster.
+
+    Raises `InvalidError` (`cbor-integer`) for a seed outside ±(2^53−1), `KeyboardInterrupt` after Ctrl-C, and whatever
+    a fault of BNW's own raises.
     """
     end = scenario.duration if until is None else min(until, scenario.duration)
     with remembering() as memory:
-        run = _Run(scenario, seed, end, trace or EventTrace(), memory, progress)
+        run = _Run(scenario, seed, end, trace or EventTrace(), observe, memory, progress)
         try:
             return run_virtual(seed, run.play)
         except BaseExceptionGroup as group:
-            if group.subgroup(KeyboardInterrupt) is not None:
-                raise KeyboardInterrupt from None
+            # Ctrl-C, or a signal that ends the process, leaves as itself and not wrapped up by every task group.
+            for kind in (KeyboardInterrupt, SystemExit):
+                if (ended := group.subgroup(kind)) is not None:
+                    raise _first(ended) from None
             raise
 
 
 class _Run:
     def __init__(
-        self, scenario: Scenario, seed: int, end: float, trace: EventTrace, memory: Memory, progress: Progress
+        self,
+        scenario: Scenario,
+        seed: int,
+        end: float,
+        trace: EventTrace,
+        observe: bool,
+        memory: Memory,
+        progress: Progress,
     ) -> None:
         self._scenario = scenario
         self._seed = seed
         self._end = end
         self._trace = trace
+        self._observe = observe
         self._memory = memory
         self._progress = progress
         self._plan = make_plan(scenario, SeededEnvironment(seed, "plan"))
@@ -119,7 +132,7 @@ class _Run:
         self._values: dict[float, dict[str, float]] = {}
 
     async def play(self) -> Played:
-        async with World(self._seed, trace=self._trace) as world:
+        async with World(self._seed, trace=self._trace if self._observe else None) as world:
             self._recorder = Recorder(anyio.current_time, world.environment.now_ms)
             self._workload = Workload(self._scenario, world, self._plan, self._log)
             troubles = Troubles(self._scenario, world, self._plan, self._recorder, self._numbers)
@@ -228,6 +241,13 @@ class _Run:
             values = metrics if at == self._end else self._values.get(at)
             checked.append(Checked(expect, None if values is None else values[expect.metric], at))
         return checked
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _without_record(parts: Parts) -> Node:

@@ -44,6 +44,8 @@ class Troubles:
             tasks.start_soon(self._set_clocks, clock)
 
     async def bring_up(self, node: SimulatedNode) -> None:
+        if node.is_alive:
+            return  # two troubles of one scenario met at this node, and the other has brought it back
         await node.start()
         self.recorder.node_started(self.numbers[node.name])
 
@@ -81,6 +83,8 @@ class Troubles:
             node.disk.is_full = True
             await anyio.sleep_until(table.at)
             node.disk.is_full = False
+        if not node.is_running:
+            return
         await self.take_down(node, crash=True, unsynced=table.unsynced)
         if table.back_after is not None:
             await anyio.sleep(table.back_after)

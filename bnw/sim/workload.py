@@ -151,6 +151,8 @@ class Workload:
             log.endings[error.code] += 1
             return
         log.made += 1
+        if not result.was_begun and log.runs[result.id]:
+            log.forgotten += 1
         if result.output is None:
             log.endings[result.status if result.code is None else f"{result.status}: {result.code}"] += 1
         elif result.output.data != right_answer(data, output):

@@ -39,7 +39,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def read_scenario(data: bytes, place: str = "scenario", changes: dict[str, Any] | None = None) -> Scenario:
-    """Read and check a scenario; `changes` are applied first. Raises `LocalError` (`scenario`)."""
+    """Read and check a scenario; `changes` are applied first (`bnw.sim.sweep`). Raises `LocalError` (`scenario`)."""
     from bnw.sim.scenario.changing import change
 
     document = parse(data, place)

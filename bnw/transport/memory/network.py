@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 import anyio
+import trio
 
 from bnw.transport.interface import PeerId
 from bnw.transport.memory.endpoint import MemoryEndpoint
@@ -155,19 +157,21 @@ class MemoryNetwork:
         `what` says for the trace what the entry is.
         """
         direction = self._direction(source, target)
-        now = anyio.current_time()
+        now = trio.current_time()
+        entry = _Entry(self, direction, source, target, call, what, lossy, now)
+        self._queue.call_at(direction.arrival(now, size), entry)
 
-        def arrive() -> None:
-            if (self._cuts or self._divisions) and self._is_cut(source, target):
-                self.record(source, "lost" if lossy else "held", "to", target, *what)
-                if not lossy:
-                    direction.held.append(arrive)
-            else:
-                if self._trace is not None:
-                    self.record(f"{source}>{target}", *what, f"sent {now:.6f}")
-                call()
-
-        self._queue.call_at(direction.arrival(now, size), arrive)
+    def arrive(self, entry: _Entry) -> None:
+        """An entry has crossed its link, or waited out a cut."""
+        source, target = entry.source, entry.target
+        if (self._cuts or self._divisions) and self._is_cut(source, target):
+            self.record(source, "lost" if entry.lossy else "held", "to", target, *entry.what)
+            if not entry.lossy:
+                entry.direction.held.append(entry)
+        else:
+            if self._trace is not None:
+                self.record(f"{source}>{target}", *entry.what, f"sent {entry.sent:.6f}")
+            entry.call()
 
     def loses_gossip(self, source: str, target: str) -> bool:
         return self._direction(source, target).loses_gossip()
@@ -179,9 +183,10 @@ class MemoryNetwork:
 
     def _direction(self, source: str, target: str) -> Direction:
         ends = (source, target)
-        if ends not in self._directions:
-            self._directions[ends] = Direction(self._link_between(source, target), self._environment)
-        return self._directions[ends]
+        direction = self._directions.get(ends)
+        if direction is None:
+            direction = self._directions[ends] = Direction(self._link_between(source, target), self._environment)
+        return direction
 
     def _link_between(self, source: str, target: str) -> Link:
         link = self._links.get(_pair(source, target))
@@ -190,10 +195,10 @@ class MemoryNetwork:
         return link
 
     def go_dark(self) -> None:
-        """Let every endpoint vanish at once, and nothing more into the trace."""
+        """Let nothing more arrive anywhere, nor into the trace. Nobody notices: nodes that end next see no errors."""
         self._trace = None
         for endpoint in list(self._endpoints.values()):
-            endpoint.vanish()
+            endpoint.vanished = True
 
     def _notice(self, pair: tuple[str, str], since: float) -> None:
         if self._cuts.get(pair) == since:
@@ -211,6 +216,24 @@ class MemoryNetwork:
                 for peering in self._endpoints[name].peerings():
                     if peering.peer not in side:
                         self.disconnect(name, peering.peer)
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """Something on its way. A function with itself in its closure would do, and be garbage of the kind that only the
+    collector of cycles can take away: a million of them cost more than all the rest."""
+
+    network: MemoryNetwork
+    direction: Direction
+    source: str
+    target: str
+    call: Call
+    what: tuple[object, ...]
+    lossy: bool
+    sent: float
+
+    def __call__(self) -> None:
+        self.network.arrive(self)
 
 
 def _shown(part: object) -> str:

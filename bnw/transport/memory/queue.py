@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import anyio
+import trio
 
 Call = Callable[[], None]
 
@@ -25,30 +26,37 @@ class EventQueue:
 
     def __init__(self, tick: float = 0.0) -> None:
         self._tick = tick
-        self._heap: list[tuple[float, int, Call]] = []
-        self._sequence = 0
+        self._heap: list[float] = []
+        self._calls: dict[float, list[Call]] = {}
+        """By the time at which they fall due, those of one time in the order in which they were added."""
         self._earlier = anyio.Event()
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return sum(map(len, self._calls.values()))
 
     def call_at(self, due: float, call: Call) -> None:
         if self._tick:
             due = math.ceil(due / self._tick) * self._tick
-        if not self._heap or due < self._heap[0][0]:
+        calls = self._calls.get(due)
+        if calls is not None:
+            calls.append(call)
+            return
+        if not self._heap or due < self._heap[0]:
             self._earlier.set()
-        heapq.heappush(self._heap, (due, self._sequence, call))
-        self._sequence += 1
+        self._calls[due] = [call]
+        heapq.heappush(self._heap, due)
 
     async def run(self) -> NoReturn:
         """Make the calls as they fall due, for ever."""
         heap = self._heap
         while True:
-            now = anyio.current_time()
-            while heap and heap[0][0] <= now:
-                heapq.heappop(heap)[2]()
+            now = trio.current_time()
+            while heap and heap[0] <= now:
+                # What these calls add for the same time comes after them, as a later entry of that time.
+                for call in self._calls.pop(heapq.heappop(heap)):
+                    call()
             # Waiting lets the tasks run that the calls woke. What they add may be due before what is here already.
             if self._earlier.is_set():
                 self._earlier = anyio.Event()
-            with anyio.CancelScope(deadline=heap[0][0] if heap else math.inf):
+            with anyio.CancelScope(deadline=heap[0] if heap else math.inf):
                 await self._earlier.wait()
