@@ -2,7 +2,8 @@
 
     → deliver {objects}        introductions (identity records, delegations) first, then the mail
     → parcel {objects, blobs}  the same, with small chunks of payloads that would otherwise be fetched one by one
-    ← delivered {}             what the receiver keeps of it is durable
+    → knock {recipient}        nothing is delivered: is this the place for mail to this identity?
+    ← delivered {}             what the receiver keeps of it is durable; after a knock, it is
     ← refused {code}           nothing of it was kept; after `try-later`, perhaps a part
 
 An inbox that is not here and one that may not be written to give the same answer. What is kept is for the taker of the
@@ -23,7 +24,7 @@ from bnw.identity.keys import IdentityId
 from bnw.objects.admission import check_catalog_object, check_inbox_object
 from bnw.objects.authority import Delegation
 from bnw.objects.catalog import IdentityRecord
-from bnw.objects.fields import NAME, array, raw_bytes, spec
+from bnw.objects.fields import IDENTITY, NAME, array, raw_bytes, spec
 from bnw.objects.message import Message, read_message
 from bnw.objects.rules import is_catalog_object, recipients_of
 from bnw.objects.signed import SignedObject, parse_object
@@ -69,6 +70,12 @@ class Parcel(Message):
     TYPE: ClassVar[str] = "parcel"
     blobs: tuple[bytes, ...] = spec(array(raw_bytes(1, MAX_ATTACHED), 1, MAX_BLOBS_PER_DELIVERY))
     objects: tuple[bytes, ...] = spec(array(raw_bytes(1, MAX_SIGNED_OBJECT), 1, MAX_OBJECTS_PER_DELIVERY))
+
+
+@dataclass(frozen=True, slots=True)
+class Knock(Message):
+    TYPE: ClassVar[str] = "knock"
+    recipient: IdentityId = spec(IDENTITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,16 @@ class Courier:
             message = Parcel(tuple(blobs), envelopes).to_wire()
         else:
             message = Deliver(envelopes).to_wire()
+        await self._ask(peer, message)
+
+    async def knock(self, peer: PeerId, recipient: IdentityId) -> None:
+        """Return if a connected peer says that mail to `recipient` is for it, before anything is entrusted to it.
+
+        It proves nothing: what is sealed for the recipient only the recipient opens. Raises as `deliver` does.
+        """
+        await self._ask(peer, Knock(recipient).to_wire())
+
+    async def _ask(self, peer: PeerId, message: dict[str, Value]) -> None:
         while idle := self._idle.get(peer):
             try:
                 return await self._exchange(peer, idle.pop(), message)
@@ -192,7 +209,7 @@ class InboxServer:
                 await messages.send(DeliveryRefused(REFUSED_BUSY).to_wire())
                 continue
             try:
-                await self._take_in(stream.peer, read_message(value, Deliver, Parcel))
+                await self._take_in(stream.peer, read_message(value, Deliver, Parcel, Knock))
             except InvalidError as error:
                 logger.info("delivery from %s refused: %s", stream.peer, error)
                 refusal = REFUSED_NOT_HERE if error.code == REFUSED_NOT_HERE else REFUSED_INVALID
@@ -210,6 +227,10 @@ class InboxServer:
             await messages.send(DeliveryRefused(refusal).to_wire())
 
     async def _take_in(self, peer: PeerId, delivery: Message) -> None:
+        if isinstance(delivery, Knock):
+            if delivery.recipient not in self._identities:
+                raise InvalidError(REFUSED_NOT_HERE, "a knock for nobody here")
+            return
         assert isinstance(delivery, Deliver | Parcel)
         blobs = delivery.blobs if isinstance(delivery, Parcel) else ()
         if sum(map(len, blobs)) > MAX_ATTACHED:

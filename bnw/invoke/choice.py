@@ -2,7 +2,8 @@
 
 Nothing that a provider says about itself counts, for anybody could say it: not the sequence of an offer, which would
 let whoever offers last be first. First come those who have answered this requester before, then those it is connected
-with; those who said that they are busy wait until the time they named; and among equals, chance decides.
+with; those who were not there the last time come after all others, and those who said that they are busy wait until
+the time they named; and among equals, chance decides.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _CHANCE = 1 << 48
 @dataclass(slots=True)
 class _Experience:
     answered: bool = False
+    failed: bool = False
     busy_until: float = 0.0
 
 
@@ -33,12 +35,19 @@ class Experience:
     def __init__(self) -> None:
         self._of: OrderedDict[IdentityId, _Experience] = OrderedDict()
 
+    def has_answered(self, provider: IdentityId) -> bool:
+        """Whether the last that was seen of it was a good answer."""
+        known = self._of.get(provider)
+        return known is not None and known.answered
+
     def answered(self, provider: IdentityId) -> None:
-        self._at(provider).answered = True
+        known = self._at(provider)
+        known.answered, known.failed = True, False
 
     def failed(self, provider: IdentityId) -> None:
         """It was not there, or what it sent could not be verified."""
-        self._at(provider).answered = False
+        known = self._at(provider)
+        known.answered, known.failed = False, True
 
     def busy(self, provider: IdentityId, *, until: float) -> None:
         self._at(provider).busy_until = until
@@ -51,11 +60,12 @@ class Experience:
 
     def _rank(
         self, offer: SignedObject, connected: Collection[str], environment: Environment, now: float
-    ) -> tuple[bool, bool, bool, int]:
+    ) -> tuple[bool, bool, bool, bool, int]:
         assert isinstance(offer.body, ProviderOffer)
         known = self._of.get(offer.signer, _Experience())
         is_connected = any(endpoint.endswith(peer) for endpoint in offer.body.endpoints for peer in connected)
-        return known.busy_until > now, not known.answered, not is_connected, random_below(environment, _CHANCE)
+        chance = random_below(environment, _CHANCE)
+        return known.busy_until > now, known.failed, not known.answered, not is_connected, chance
 
     def _at(self, provider: IdentityId) -> _Experience:
         known = self._of.setdefault(provider, _Experience())

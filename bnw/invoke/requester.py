@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import anyio
 
 from bnw.identity.keys import IdentityId, did_key
+from bnw.inbox.delivery import REFUSED_NOT_HERE
 from bnw.inbox.payload import CarriedPayload, Payload, publish_payload, seal_payload
 from bnw.invoke.answer import retry_hint
 from bnw.invoke.asked import AskedCall, AskedCalls
@@ -47,6 +48,8 @@ DEFAULT_DEADLINE = 2 * MINUTE
 LATE_REPEATS = 10 * MINUTE
 """How long an invocation outlives its deadline, so that a late repeat is told of the deadline."""
 MAX_PROVIDERS_TRIED = 5
+KNOCK_TIMEOUT = 8.0
+"""Seconds in which a node must say whether the provider is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +211,29 @@ class Requester:
         ]
 
     async def reach(self, offer: SignedObject, on_step: OnStep = no_step) -> ReachedProvider:
-        """Connect to the provider of an offer. Raises `RemoteError` (`unreachable`)."""
+        """Connect to the provider of an offer. Raises `RemoteError`: `unreachable`, or `not-there` if nobody at its
+        endpoints knows of it.
+        """
         peer = await connect(self._parts, offer)
+        if not self.experience.has_answered(offer.signer):
+            # Once a copy of an invocation is out, no other provider may be asked before its deadline, and an offer may
+            # name any node's endpoints. So this is asked first.
+            await self._knock(peer, offer.signer)
         on_step("connected", {"provider": did_key(offer.signer), "peer": peer})
         return ReachedProvider(offer, peer)
+
+    async def _knock(self, peer: PeerId, provider: IdentityId) -> None:
+        try:
+            with anyio.fail_after(KNOCK_TIMEOUT):
+                await self._parts.courier.knock(peer, provider)
+        except TimeoutError:
+            raise RemoteError(
+                "unreachable", f"{peer} does not say whether it is there", place=did_key(provider)
+            ) from None
+        except RemoteError as error:
+            if error.code != f"refused-{REFUSED_NOT_HERE}":
+                raise
+            raise RemoteError("not-there", f"{peer} knows nothing of it", place=did_key(provider)) from error
 
     async def reach_provider(
         self, manifest: SignedObject, wanted: IdentityId | None = None, on_step: OnStep = no_step

@@ -19,6 +19,7 @@ def messages() -> Json:
         ("delivery", DELIVER, {"type": "deliver", "objects": [b"\xd2", b"any bytes: objects are judged on their own"]}),
         ("delivery", DELIVER, {"type": "deliver", "objects": [b"x"] * 16}),
         ("parcel", DELIVER, {"type": "parcel", "blobs": [b"a chunk"], "objects": [b"\xd2"]}),
+        ("knock", DELIVER, {"type": "knock", "recipient": an_id("recipient")}),
         ("delivered", DELIVER, {"type": "delivered"}),
         ("delivery-refused", DELIVER, {"type": "refused", "code": "not-here"}),
     ]
@@ -41,6 +42,9 @@ def messages() -> Json:
         ("parcel", DELIVER, {"type": "parcel", "blobs": [b""], "objects": [b"x"]}, "field", "a blob in it has bytes"),
         ("parcel", DELIVER, {"type": "parcel", "blobs": [b"x"], "objects": []}, "field", "it delivers nothing"),
         ("parcel", DELIVER, {"type": "parcel", "blobs": [b"x"]}, "missing-field", "it does not say for what"),
+        ("knock", DELIVER, {"type": "knock"}, "missing-field", "it does not say for whom"),
+        ("knock", DELIVER, {"type": "knock", "recipient": "did:key:z6Mk"}, "field", "an identity is bytes"),
+        ("knock", DELIVER, {"type": "knock", "recipient": ID, "objects": []}, "unknown-field", "it delivers nothing"),
         ("delivered", DELIVER, {"type": "delivered", "objects": 2}, "unknown-field", "it is all of them or none"),
         ("delivery-refused", DELIVER, {"type": "refused", "code": "Not Here"}, "name", "codes are names"),
         ("delivery-refused", DELIVER, {"type": "refused", "code": None}, "field", "this field may not be null"),

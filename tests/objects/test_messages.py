@@ -62,7 +62,7 @@ def test_the_messages_of_the_cddl_are_those_of_the_code() -> None:
 def test_a_message_is_a_request_or_an_answer_of_its_protocol(vector: Vector) -> None:
     sides = ["blob-request", "blob-answer", "delivery-request", "delivery-answer"]
     taken = [side for side in sides if cddl.accepts(side, vector.bytes_of("hex"))]
-    requests = {"blob-get", "delivery", "parcel"}
+    requests = {"blob-get", "delivery", "parcel", "knock"}
     protocol = vector["protocol"].split("/")[2].replace("deliver", "delivery")
     assert taken == [f"{protocol}-{'request' if vector['rule'] in requests else 'answer'}"]
 
