@@ -20,16 +20,26 @@ async def background_tasks() -> AsyncIterator[TaskGroup]:
     """A task group whose tasks are cancelled when the body is done.
 
     A lone exception leaves as itself: somebody who writes `except LocalError` around an endpoint must not need to know
-    that the endpoint has a task group inside.
+    that the endpoint has a task group inside. Nor does it matter whether a cancellation from outside came at the same
+    time: whoever cancelled sees the exception pass, as without a task group.
     """
     try:
         async with anyio.create_task_group() as tasks:
             yield tasks
             tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        if len(group.exceptions) == 1:
-            raise group.exceptions[0] from None
+        _, errors = group.split(anyio.get_cancelled_exc_class())
+        if errors is not None and (lone := _lone(errors)) is not None:
+            raise lone from None
         raise
+
+
+def _lone(error: BaseException) -> BaseException | None:
+    while isinstance(error, BaseExceptionGroup):
+        if len(error.exceptions) > 1:
+            return None
+        error = error.exceptions[0]
+    return error
 
 
 async def serve_stream(stream: Stream, handler: StreamHandler) -> None:
