@@ -28,6 +28,7 @@ from bnw.wire.errors import RemoteError
 
 pytestmark = pytest.mark.anyio
 
+ATTEMPTS = 5
 ROUNDS = 100
 MAX_GROWTH = 32.0
 """MiB by which the memory of our node may grow while it is attacked."""
@@ -45,8 +46,12 @@ MAX_GROWTH = 32.0
 async def test_one_frame_ends_the_stock_process(name: str) -> None:
     async with run_victim("stock") as victim:
         assert victim.runs
-        await ATTACKS[name](victim.address)
-        assert await victim.dies()
+        for _ in range(ATTEMPTS):
+            await ATTACKS[name](victim.address)
+            # The attacker hangs up at once, and now and then the victim sees that before it has read the frame.
+            if await victim.dies(within=6):
+                return
+        pytest.fail(f"{name} did not end it in {ATTEMPTS} attempts")
 
 
 async def test_no_attack_ends_or_stalls_our_process() -> None:
