@@ -113,6 +113,10 @@ class _Line:
     messages: MessageStream
 
 
+def _ignore() -> None:
+    """Wants to know nothing."""
+
+
 class Courier:
     """Hands objects to connected peers, over streams that stay open for the next delivery."""
 
@@ -120,11 +124,18 @@ class Courier:
         self._transport = transport
         self._idle: OrderedDict[PeerId, list[_Line]] = OrderedDict()
 
-    async def deliver(self, peer: PeerId, objects: Sequence[SignedObject], blobs: Sequence[bytes] = ()) -> None:
+    async def deliver(
+        self,
+        peer: PeerId,
+        objects: Sequence[SignedObject],
+        blobs: Sequence[bytes] = (),
+        *,
+        on_copy: Callable[[], None] = _ignore,
+    ) -> None:
         """Hand `objects` to a connected peer; returns once what it keeps of them is durable there.
 
-        `blobs` go with them if they are small; otherwise the peer has to fetch them. Raises `RemoteError`:
-        `refused-<code>` or a failure of the stream.
+        `blobs` go with them if they are small; otherwise the peer has to fetch them. `on_copy` is called before each
+        time that they leave this node. Raises `RemoteError`: `refused-<code>` or a failure of the stream.
         """
         envelopes = tuple(obj.data for obj in objects)
         attached = sum(map(len, blobs))
@@ -133,7 +144,7 @@ class Courier:
             message = Parcel(tuple(blobs), envelopes).to_wire()
         else:
             message = Deliver(envelopes).to_wire()
-        await self._ask(peer, message)
+        await self._ask(peer, message, on_copy)
 
     async def knock(self, peer: PeerId, recipient: IdentityId) -> None:
         """Return if a connected peer says that mail to `recipient` is for it, before anything is entrusted to it.
@@ -142,8 +153,9 @@ class Courier:
         """
         await self._ask(peer, Knock(recipient).to_wire())
 
-    async def _ask(self, peer: PeerId, message: dict[str, Value]) -> None:
+    async def _ask(self, peer: PeerId, message: dict[str, Value], on_copy: Callable[[], None] = _ignore) -> None:
         while idle := self._idle.get(peer):
+            on_copy()
             try:
                 return await self._exchange(peer, idle.pop(), message)
             except RemoteError as error:
@@ -151,6 +163,7 @@ class Courier:
                 if error.code not in {"stream-closed", "not-connected"}:
                     raise
         stream = await self._transport.open_stream(peer, DELIVER_PROTOCOL)
+        on_copy()
         return await self._exchange(peer, _Line(stream, MessageStream(stream)), message)
 
     async def _exchange(self, peer: PeerId, line: _Line, message: dict[str, Value]) -> None:
@@ -236,17 +249,19 @@ class InboxServer:
         if sum(map(len, blobs)) > MAX_ATTACHED:
             raise InvalidError("too-large", f"at most {MAX_ATTACHED:,} bytes of blobs come with a delivery")
         now = self._environment.now_ms()
-        objects = [self._check(data, now) for data in delivery.objects]
+        objects = [check_delivered(data, now) for data in delivery.objects]
         letters = tuple(obj for obj in objects if not is_catalog_object(obj.body))
         if any(self._identities.isdisjoint(recipients_of(obj.body)) for obj in letters):
             raise InvalidError(REFUSED_NOT_HERE, "an object is for nobody here")
         introductions = tuple(obj for obj in objects if is_catalog_object(obj.body))
         await self._on_mail(peer, Mail(introductions, letters, {content_id(blob): blob for blob in blobs}))
 
-    def _check(self, data: bytes, now: int) -> SignedObject:
-        if is_catalog_object(parse_object(data).body):
-            introduction = check_catalog_object(data, now)
-            if not isinstance(introduction.body, IdentityRecord | Delegation):
-                raise InvalidError("wrong-scope", f"a {introduction.kind} is not delivered but gossiped")
-            return introduction.verify()
-        return check_inbox_object(data, now).verify()
+
+def check_delivered(data: bytes, now: int) -> SignedObject:
+    """Check an object that is delivered: an introduction or a letter. Raises `InvalidError`."""
+    if is_catalog_object(parse_object(data).body):
+        introduction = check_catalog_object(data, now)
+        if not isinstance(introduction.body, IdentityRecord | Delegation):
+            raise InvalidError("wrong-scope", f"a {introduction.kind} is not delivered but gossiped")
+        return introduction.verify()
+    return check_inbox_object(data, now).verify()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from bnw.identity.keys import IdentityId, did_key
-from bnw.inbox.delivery import REFUSED_INVALID, REFUSED_NOT_HERE, REFUSED_UNWANTED
+from bnw.inbox.delivery import REFUSED_BUSY, REFUSED_INVALID, REFUSED_NOT_HERE, REFUSED_UNWANTED
 from bnw.invoke.asked import AskedCall, AskedCalls
 from bnw.invoke.attached import attachable, keep_chunks
 from bnw.invoke.checks import check_receipt
@@ -36,6 +36,8 @@ GRACE = 3.0
 
 FINAL_REFUSALS = frozenset({f"refused-{code}" for code in (REFUSED_NOT_HERE, REFUSED_INVALID, REFUSED_UNWANTED)})
 """The provider kept nothing and would refuse the same objects again."""
+NOTHING_KEPT = FINAL_REFUSALS | {f"refused-{REFUSED_BUSY}"}
+"""The provider kept nothing."""
 
 OnStep = Callable[[str, Mapping[str, str]], None]
 """Told of each step of a call as it happens: its name, and what belongs to it."""
@@ -45,9 +47,16 @@ def no_step(step: str, details: Mapping[str, str]) -> None:
     """Takes steps that nobody asked for."""
 
 
+class NotTaken(RemoteError):
+    """The provider has kept nothing of the only copy there ever was. The call is given up; another may be asked."""
+
+
 @dataclass(slots=True)
 class OpenCall:
-    """Events go in through `handle`, one at a time. `first_hand` is true until a second copy may be on its way."""
+    """Events go in through `handle`, one at a time. `first_hand` is true until a second copy may be on its way.
+
+    With `has_others` the call does not wait for a provider that is busy.
+    """
 
     parts: CallParts
     records: AskedCalls
@@ -56,6 +65,7 @@ class OpenCall:
     first_hand: bool = False
     peer: PeerId | None = None
     on_step: OnStep = no_step
+    has_others: bool = False
     state: machine.RequesterCall = field(init=False)
     settled: anyio.Event = field(init=False, default_factory=anyio.Event)
     input_chunks: tuple[bytes, ...] | None = field(init=False, default=None)
@@ -64,7 +74,7 @@ class OpenCall:
     """Those of the output that came with the receipt."""
     users: int = field(init=False, default=0)
     asking: bool = field(init=False, default=False)
-    _deliveries: int = field(init=False, default=0)
+    _copies: int = field(init=False, default=0)
     _arriving: tuple[SignedObject, SignedObject | None] | None = field(init=False, default=None)
     _wake: anyio.Event = field(init=False, default_factory=anyio.Event)
     _lock: anyio.Lock = field(init=False, default_factory=anyio.Lock)
@@ -153,21 +163,24 @@ class OpenCall:
         self._wake = anyio.Event()
 
     async def _ask_once(self) -> bool:
-        """Whether the provider confirmed. Raises `RemoteError` for a final refusal."""
+        """Whether the provider confirmed. Raises `RemoteError` for a final refusal; as `NotTaken` if it can be."""
         try:
             # Connected first: as long as that fails, nothing can have left this node.
-            peer = self.peer or await self._connect()
+            try:
+                peer = self.peer or await self._connect()
+            except RemoteError as unreachable:
+                return await self._ask_by_mail(unreachable)
             await self.handle(machine.Ask())
             if self.state.phase not in {machine.SENT, machine.CONFIRMED}:
                 return False
-            self._deliveries += 1
-            self.first_hand = self.first_hand and self._deliveries == 1
             chunks = self.input_chunks
             if chunks is None:
                 chunks = tuple(await attachable(self.parts.store, trusted_object(self.record.input)))
-            await self.parts.courier.deliver(peer, await self._objects(), chunks)
+            await self.parts.courier.deliver(peer, await self._objects(), chunks, on_copy=self._count_copy)
         except RemoteError as error:
             self.peer = None
+            if error.code in NOTHING_KEPT and (self.has_others or error.code in FINAL_REFUSALS):
+                await self._take_back(error)
             if error.code in FINAL_REFUSALS:
                 raise
             self.on_step("waiting", {"reason": str(error)})
@@ -177,6 +190,43 @@ class OpenCall:
             self.on_step("delivered", {"peer": peer})
         await self.handle(machine.Confirmed())
         return True
+
+    async def _ask_by_mail(self, unreachable: RemoteError) -> bool:
+        """Leave the call at the provider's mailboxes; whether one has it. Raises `RemoteError`."""
+        if not await self.parts.post.mailboxes_of(self.provider):
+            raise unreachable
+        await self.handle(machine.Ask())
+        if self.state.phase not in {machine.SENT, machine.CONFIRMED}:
+            return False
+        self.first_hand = False  # several mailboxes may have it
+        chunks = await attachable(self.parts.store, trusted_object(self.record.input))
+        posted = await self.parts.post.deposit(self.provider, await self._objects(), chunks)
+        if self.state.phase == machine.SENT:
+            self.on_step("mailed", {"mailboxes": ", ".join(posted.mailboxes)})
+        await self.handle(machine.Confirmed())
+        return True
+
+    def _count_copy(self) -> None:
+        self._copies += 1
+        self.first_hand = self.first_hand and self._copies == 1
+
+    async def _take_back(self, refusal: RemoteError) -> None:
+        """Give the call up if its only copy was just refused. Raises `NotTaken` then.
+
+        A peer that says so and keeps the copy all the same can do no more than a provider that lies in a receipt: its
+        address stands in the provider's own offer.
+        """
+        if not (self.first_hand and self._copies == 1):
+            return
+        await self.handle(machine.Returned())
+        if self.state.phase == machine.ABANDONED:
+            raise NotTaken(
+                refusal.code,
+                refusal.cause,
+                place=refusal.place,
+                cure="nothing has run; call again, or ask another provider with --provider",
+                exit_status=refusal.exit_status,
+            )
 
     async def _connect(self) -> PeerId:
         """By the provider's present offer, which may name other addresses than the one that the call was made on."""

@@ -9,6 +9,7 @@ from bnw.blobs.fetcher import BlobFetcher
 from bnw.identity.inbox_keys import InboxKey
 from bnw.identity.keys import SigningKey
 from bnw.inbox.delivery import Courier
+from bnw.inbox.post import Post
 from bnw.invoke.authority.book import DelegationBook
 from bnw.invoke.descriptors import DescriptorPlugins
 from bnw.invoke.resolve import Catalog
@@ -30,4 +31,5 @@ class CallParts:
     plugins: DescriptorPlugins
     environment: Environment
     courier: Courier
+    post: Post
     book: DelegationBook

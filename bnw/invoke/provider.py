@@ -23,6 +23,7 @@ from bnw.invoke.journal import CallEntry, CallJournal
 from bnw.invoke.machines import provider as machine
 from bnw.invoke.machines.endings import NOT_KNOWN_TO_BE_NEW
 from bnw.invoke.machines.table import Event
+from bnw.invoke.outbox import RETRY_PERIOD, Outbox
 from bnw.invoke.parts import CallParts
 from bnw.invoke.progress import ProgressReporter
 from bnw.invoke.provision import Provision
@@ -69,6 +70,7 @@ class Provider:
         self._parts = parts
         self._on_call = on_call
         self._journal = CallJournal(parts.store)
+        self._outbox = Outbox(parts.store)
         self._provisions: dict[ContentId, Provision] = {}
         self._routes: OrderedDict[IdentityId, tuple[PeerId, ...]] = OrderedDict()
         self._bounds = bounds or Bounds()
@@ -104,7 +106,7 @@ class Provider:
             self._ready.set()
             for id, entry in unfinished:
                 await self._recover(id, entry)
-            await anyio.sleep_forever()
+            await self._retry_outbox()
 
     async def accept(self, delivered: Delivered) -> None:
         """Take in an invocation for this identity; when this returns, it is durable, or refused with a receipt.
@@ -311,11 +313,41 @@ class Provider:
         except LocalError as error:
             logger.error("the output of %s cannot be read: %s", receipt.id.hex(), error)
             return
-        await self._push(receipt.body.recipient, objects, blobs)
+        try:
+            if await self._push(receipt.body.recipient, objects, blobs) or await self._mail(receipt, objects, blobs):
+                await self._outbox.remove(receipt)
+            else:
+                await self._outbox.add(receipt)
+        except LocalError as error:
+            logger.error("receipt %s: %s", receipt.id.hex(), error)
 
-    async def _push(self, requester: IdentityId, objects: Sequence[SignedObject], blobs: Sequence[bytes] = ()) -> None:
+    async def _push(self, requester: IdentityId, objects: Sequence[SignedObject], blobs: Sequence[bytes] = ()) -> bool:
+        """Send it to where the requester was; whether it has arrived."""
+        arrived = False
         for peer in self._routes.get(requester, ()):
             try:
                 await self._parts.courier.deliver(peer, objects, blobs)
+                arrived = True
             except RemoteError as error:
                 logger.info("%s not delivered yet: %s", objects[-1].id.hex(), error)
+        return arrived
+
+    async def _mail(self, receipt: SignedObject, objects: Sequence[SignedObject], blobs: Sequence[bytes]) -> bool:
+        """Leave a receipt at the requester's mailboxes; whether one has it."""
+        assert isinstance(receipt.body, Receipt)
+        own = await self._parts.catalog.identity_record(self._parts.key.identity)
+        try:
+            await self._parts.post.deposit(receipt.body.recipient, [*([] if own is None else [own]), *objects], blobs)
+        except RemoteError as error:
+            logger.info("%s not mailed yet: %s", receipt.id.hex(), error)
+            return False
+        return True
+
+    async def _retry_outbox(self) -> None:
+        while True:
+            try:
+                for receipt in await self._outbox.waiting(now=self._parts.environment.now_ms()):
+                    await self._push_receipt(receipt)
+            except LocalError as error:
+                logger.error("receipts are not tried again now: %s", error)
+            await anyio.sleep(RETRY_PERIOD)

@@ -1,6 +1,7 @@
 """The requester's side: choose a provider, seal, sign, keep, deliver, wait, verify.
 
-Until an invocation has left this node, another provider may be tried. From then on only this one may answer, and the
+Until an invocation has left this node, another provider may be tried, and if its only copy was refused. Otherwise only
+this one may answer, and the
 requester asks again until it has the receipt or the deadline has passed; asking again never runs the call twice. What
 happens in which order is decided by `bnw.invoke.machines.requester`; `bnw.invoke.asking` has one call.
 """
@@ -19,7 +20,7 @@ from bnw.inbox.delivery import REFUSED_NOT_HERE
 from bnw.inbox.payload import CarriedPayload, Payload, publish_payload, seal_payload
 from bnw.invoke.answer import retry_hint
 from bnw.invoke.asked import AskedCall, AskedCalls
-from bnw.invoke.asking import OnStep, OpenCall, connect, no_step
+from bnw.invoke.asking import NotTaken, OnStep, OpenCall, connect, no_step
 from bnw.invoke.attached import keep_chunks
 from bnw.invoke.authority.question import holds_invoke_right
 from bnw.invoke.checks import (
@@ -42,22 +43,23 @@ from bnw.wire.limits import MINUTE
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["DEFAULT_DEADLINE", "CallResult", "OnStep", "ReachedProvider", "Requester", "Target"]
+__all__ = ["DEFAULT_DEADLINE", "CallResult", "NotTaken", "OnStep", "ReachedProvider", "Requester", "Target"]
 
 DEFAULT_DEADLINE = 2 * MINUTE
 LATE_REPEATS = 10 * MINUTE
 """How long an invocation outlives its deadline, so that a late repeat is told of the deadline."""
-MAX_PROVIDERS_TRIED = 5
+MAX_PROVIDERS_TRIED = 64
+"""By one call. Most of those who refuse do so at once, and whoever invents identities invents many."""
 KNOCK_TIMEOUT = 8.0
 """Seconds in which a node must say whether the provider is there."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReachedProvider:
-    """A provider that is connected, by its offer."""
+    """A provider that is connected, by its offer; or one that only its mailboxes can be reached of, without a peer."""
 
     offer: SignedObject
-    peer: PeerId
+    peer: PeerId | None
 
 
 LoadTarget = Callable[[SignedObject], Awaitable[Target]]
@@ -109,14 +111,15 @@ class Requester:
         public: bool = False,
         deadline_in: int = DEFAULT_DEADLINE,
         inactivity: int | None = None,
+        has_others: bool = False,
         on_step: OnStep = no_step,
     ) -> CallResult:
         """Call a capability and return its verified end, whatever that is.
 
         `deadline_in` and `inactivity`, the longest silence of the provider's handler, are in milliseconds. If this is
         cancelled, the call goes on: `wait` takes it up. Raises `LocalError`: `no-inbox-key`, `profile-unavailable` or
-        `deadline-passed`; `InvalidError` with the code of what is wrong with the payload; `RemoteError` with that of
-        the answer.
+        `deadline-passed`; `InvalidError` with the code of what is wrong with the payload; `NotTaken` if the provider
+        refused the only copy, with `has_others` also for being busy; `RemoteError` with the code of the answer.
         """
         limits = None if target.limits is None else target.limits.input
         check_plain_size_and_type(len(payload.data), payload.media_type, limits)
@@ -130,6 +133,7 @@ class Requester:
         created = self._parts.environment.now_ms()
         for is_last in (False, True):
             call = await self._sign(target, reached, carried, chain, created, deadline_in, inactivity)
+            call.has_others = has_others
             on_step("signed", {"invocation": call.id.hex(), "provider": did_key(provider)})
             try:
                 result = await self._finish(call, target, reached.peer, on_step)
@@ -234,6 +238,10 @@ class Requester:
             if error.code != f"refused-{REFUSED_NOT_HERE}":
                 raise
             raise RemoteError("not-there", f"{peer} knows nothing of it", place=did_key(provider)) from error
+
+    async def has_mailbox(self, provider: IdentityId) -> bool:
+        """Whether a provider that cannot be reached can be written to."""
+        return bool(await self._parts.post.mailboxes_of(provider))
 
     async def reach_provider(
         self, manifest: SignedObject, wanted: IdentityId | None = None, on_step: OnStep = no_step

@@ -92,6 +92,15 @@ class Caller:
             on_step("next", {"provider": did_key(offer.signer), "status": result.status, "code": result.code or ""})
         if result is not None:
             return result
+        for offer in offers:
+            if await self._requester.has_mailbox(offer.signer):
+                # One only: from a mailbox nobody says in time whether a call is taken.
+                on_step("offline", {"provider": did_key(offer.signer)})
+                target = target or await self._load(manifest)
+                attempt = _Attempt(self._requester, options, on_step, has_others=False)
+                outcome = await attempt.run(target, payload, ReachedProvider(offer, None))
+                assert outcome is not None  # it is given up only where there are others
+                return outcome
         raise unreachable(manifest, tried)
 
     async def wait(self, id: ContentId, on_step: OnStep) -> CallResult:
@@ -184,7 +193,7 @@ class _Attempt:
     def _step(self, step: str, details: Mapping[str, str]) -> None:
         if step == "signed":
             self._invocation = parse_content_id(details["invocation"])
-        elif step in {"delivered", "progress", "answered"}:
+        elif step in {"delivered", "mailed", "progress", "answered"}:
             self._confirmed.set()
         self._on_step(step, details)
 

@@ -12,14 +12,19 @@ from typing import Any
 from bnw.identity.private_file import write_private_file
 from bnw.wire.addresses import check_announced_address, check_dial_address, check_listen_address
 from bnw.wire.errors import ExitStatus, InvalidError, LocalError
-from bnw.wire.limits import KIB, MAX_ENDPOINT_LENGTH, MAX_ENDPOINTS
+from bnw.wire.limits import KIB, MAX_ENDPOINT_LENGTH, MAX_ENDPOINTS, MAX_MAILBOXES
 from bnw.wire.names import check_name
 
 MAX_CONFIGURATION = 64 * KIB
 MAX_PEERS = 64
 LOOPBACK = "/ip4/127.0.0.1/tcp/0"
 LISTEN_HERE = (LOOPBACK,)
-CHECKS = {"listen": check_listen_address, "announce": check_announced_address, "peers": check_dial_address}
+CHECKS = {
+    "listen": check_listen_address,
+    "announce": check_announced_address,
+    "peers": check_dial_address,
+    "mailboxes": check_dial_address,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,8 @@ class Configuration:
 
     `network` names the network whose catalog is shared; `listen` are addresses to be dialled at, on this machine only
     unless set otherwise; `announce` replaces them in offers, for example behind a port forwarding; `peers` are
-    addresses to stay connected to; `clock_offset_ms` is for testnets that try skewed clocks.
+    addresses to stay connected to; `mailboxes` are those of nodes that hold this identity's mail while it is away, and
+    are named in its record; `clock_offset_ms` is for testnets that try skewed clocks.
 
     Raises `InvalidError`: `name` for the network, `too-many` or `too-long` for addresses.
     """
@@ -37,11 +43,13 @@ class Configuration:
     listen: tuple[str, ...] = LISTEN_HERE
     announce: tuple[str, ...] = ()
     peers: tuple[str, ...] = ()
+    mailboxes: tuple[str, ...] = ()
     clock_offset_ms: int = 0
 
     def __post_init__(self) -> None:
         check_name(self.network, "network name")
-        for key, most in (("listen", MAX_ENDPOINTS), ("announce", MAX_ENDPOINTS), ("peers", MAX_PEERS)):
+        bounds = {"listen": MAX_ENDPOINTS, "announce": MAX_ENDPOINTS, "peers": MAX_PEERS, "mailboxes": MAX_MAILBOXES}
+        for key, most in bounds.items():
             addresses = getattr(self, key)
             if len(addresses) > most:
                 raise InvalidError("too-many", f"{len(addresses)} addresses; at most {most} are possible", place=key)
@@ -80,7 +88,9 @@ def write_configuration(path: Path, configuration: Configuration) -> None:
         "# What offers say instead of the above, for example behind a port forwarding.\n"
         f"announce = {array(configuration.announce)}\n\n"
         "# Nodes to stay connected to.\n"
-        f"peers = {array(configuration.peers)}\n"
+        f"peers = {array(configuration.peers)}\n\n"
+        "# Nodes that hold mail for this identity while it is away. They must have allowed it: `bnw mailbox allow`.\n"
+        f"mailboxes = {array(configuration.mailboxes)}\n"
     )
     write_private_file(path, text.encode())
 

@@ -21,8 +21,9 @@ from bnw.blobs.fetcher import BlobFetcher
 from bnw.blobs.server import BlobServer
 from bnw.gossip.catalog_gossip import CatalogGossip
 from bnw.identity.keys import IdentityId, parse_did_key
-from bnw.inbox.delivery import Courier, InboxServer
+from bnw.inbox.delivery import Courier
 from bnw.inbox.payload import Payload
+from bnw.inbox.post import Post
 from bnw.invoke.authority.book import DelegationBook
 from bnw.invoke.descriptors import DescriptorPlugins, OpaqueDescriptors
 from bnw.invoke.handlers import Function, Handler, python_handler
@@ -39,6 +40,7 @@ from bnw.node.descriptors import DescriptorLoader
 from bnw.node.followed import FollowView
 from bnw.node.following import Following
 from bnw.node.keyring import KeyRing
+from bnw.node.mail import NodeMail, mailbox_at
 from bnw.node.peering import PeerKeeper
 from bnw.node.publishing import Publisher
 from bnw.node.spreading import peers_without
@@ -108,7 +110,7 @@ class Node:
         self._gossip = CatalogGossip(
             transport, store, environment, network=self._configuration.network, on_news=self._take_gossip
         )
-        self._peering = PeerKeeper(transport, environment, self._configuration.peers)
+        self._peering = PeerKeeper(transport, environment, (*self._configuration.peers, *self._configuration.mailboxes))
         self._publisher = Publisher(
             key=keys.signing_key,
             inbox_keys=keys.inbox_keys,
@@ -118,6 +120,7 @@ class Node:
             gossip=self._gossip,
             environment=environment,
             on_change=self._catalog_changed,
+            mailboxes=[mailbox_at(address) for address in self._configuration.mailboxes],
         )
         parts = CallParts(
             key=keys.signing_key,
@@ -129,6 +132,7 @@ class Node:
             plugins=self._plugins,
             environment=environment,
             courier=Courier(transport),
+            post=Post(transport, self.catalog.identity_record),
             book=DelegationBook(store, self.catalog, environment),
         )
         self._book = parts.book
@@ -136,6 +140,20 @@ class Node:
         self._requester = Requester(parts)
         self._caller = Caller(self._requester, self.catalog, self._descriptors)
         self._desk = MailDesk(self._provider, self._requester)
+        self.mail = NodeMail(
+            key=keys.signing_key,
+            inbox_keys=keys.inbox_keys,
+            catalog=self.catalog,
+            store=store,
+            transport=transport,
+            fetcher=self._fetcher,
+            courier=parts.courier,
+            environment=environment,
+            desk=self._desk,
+            provides=lambda capability: capability in self._provider.provisions,
+            mailboxes=self._configuration.mailboxes,
+            verify=verify,
+        )
         self.authority = DelegationDesk(
             key=keys.signing_key,
             store=store,
@@ -153,7 +171,6 @@ class Node:
             bring=partial(self._descriptors.bring, reach=self._requester.reach_provider),
         )
         BlobServer(transport, store)
-        InboxServer(transport, environment, identities=frozenset({keys.identity}), on_mail=self._desk.take)
 
     @property
     def identity(self) -> IdentityId:
@@ -168,11 +185,13 @@ class Node:
         """Run the node's background work while the body runs. Offers are taken back at the end."""
         await self._keys.rotate()
         await self._following.load()
+        await self.mail.load()
         await self._gossip.start()
         async with background_tasks() as tasks:
             tasks.start_soon(self._sync.run)
             tasks.start_soon(self._peering.run)
             tasks.start_soon(self._following.run)
+            tasks.start_soon(self.mail.run)
             await self._publisher.renew()
             tasks.start_soon(self._provider.run)
             tasks.start_soon(self._maintain)
@@ -180,8 +199,9 @@ class Node:
                 yield self
             finally:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(3):
-                    for capability in list(self._provider.provisions):
-                        await self.stop_providing(capability)
+                    if not self.mail.used:  # or calls may go on coming, by mail
+                        for capability in list(self._provider.provisions):
+                            await self.stop_providing(capability)
                 self._feed.close()
 
     # Publishing and providing
@@ -453,6 +473,7 @@ class Node:
             try:
                 await self._keys.rotate()
                 await self._publisher.renew()
+                await self.mail.maintain()
                 await self._store.remove_expired(now=now)
                 await self._provider.remove_expired(now)
                 await self._requester.records.remove_old(now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bnw.gossip.catalog_gossip import CatalogGossip
@@ -11,7 +11,14 @@ from bnw.identity.inbox_keys import InboxKey
 from bnw.identity.keys import SigningKey
 from bnw.invoke.resolve import Catalog
 from bnw.objects.body import Body
-from bnw.objects.catalog import CapabilityManifest, IdentityRecord, ProviderOffer, PublicInboxKey, Withdrawal
+from bnw.objects.catalog import (
+    CapabilityManifest,
+    IdentityRecord,
+    Mailbox,
+    ProviderOffer,
+    PublicInboxKey,
+    Withdrawal,
+)
 from bnw.objects.rules import capability_slot, identity_slot, is_expired, next_sequence, offer_slot, sequence_of
 from bnw.objects.signed import SignedObject, sign_object
 from bnw.store.interface import PutOutcome, Store
@@ -49,6 +56,7 @@ class Publisher:
         gossip: CatalogGossip,
         environment: Environment,
         on_change: Callable[[], None],
+        mailboxes: Sequence[Mailbox] = (),
     ) -> None:
         self._key = key
         self._inbox_keys = inbox_keys
@@ -58,6 +66,7 @@ class Publisher:
         self._gossip = gossip
         self._environment = environment
         self._on_change = on_change
+        self._mailboxes = tuple(mailboxes)
         self._offered: set[ContentId] = set()
 
     async def publish(self, name: str, descriptor: ContentId, provide: str) -> SignedObject:
@@ -143,7 +152,7 @@ class Publisher:
             created=now,
             expires=now + IDENTITY_RECORD_LIFETIME,
             inbox_keys=keys,
-            mailboxes=(),
+            mailboxes=self._mailboxes,
             sequence=await self._sequence(slot, now),
         )
         if (

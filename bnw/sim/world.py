@@ -76,6 +76,7 @@ class World:
         name: str,
         *,
         peers: Iterable[str] = (),
+        mailboxes: Iterable[str] = (),
         clock_offset_ms: int = 0,
         clock_drift: float = 0.0,
         disk: Disk | None = None,
@@ -95,7 +96,11 @@ class World:
                 self.seed, "node", name, clock_offset_ms=clock_offset_ms, clock_drift=clock_drift
             ),
             network=self.network,
-            configuration=Configuration(network=NETWORK, peers=addresses),
+            configuration=Configuration(
+                network=NETWORK,
+                peers=addresses,
+                mailboxes=tuple(to_address(PeerId(mailbox)) for mailbox in mailboxes),
+            ),
             plugins=self._plugins,
             tasks=self.tasks,
             observed=self._observed,
@@ -104,9 +109,16 @@ class World:
         )
         return node
 
-    async def start(self, name: str, *, peers: Iterable[str] = (), clock_offset_ms: int = 0) -> SimulatedNode:
+    async def start(
+        self,
+        name: str,
+        *,
+        peers: Iterable[str] = (),
+        mailboxes: Iterable[str] = (),
+        clock_offset_ms: int = 0,
+    ) -> SimulatedNode:
         """`add` a node and start it."""
-        node = self.add(name, peers=peers, clock_offset_ms=clock_offset_ms)
+        node = self.add(name, peers=peers, mailboxes=mailboxes, clock_offset_ms=clock_offset_ms)
         await node.start()
         return node
 

@@ -168,6 +168,13 @@ class Store(Protocol):
         """Drop expired objects, proofs and memories of superseded ids; returns how many objects."""
         ...
 
+    async def delete_inbox_objects(self, ids: Collection[ContentId]) -> int:
+        """Drop objects that lie in inboxes, from all of them, in one transaction; returns how many were here.
+
+        Objects of the catalog are not touched: what they say counts until it is replaced or expires.
+        """
+        ...
+
     async def put_blob(self, data: bytes) -> ContentId:
         """Keep a blob of at most 16 MiB (`InvalidError` `too-large` above that)."""
         ...

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from bnw.identity.keys import IdentityId
-from bnw.objects.rules import is_catalog_object, is_expired, sequence_of, slot_of
+from bnw.objects.rules import is_catalog_object, is_expired, recipients_of, sequence_of, slot_of
 from bnw.objects.signed import SignedObject
 from bnw.store.interface import (
     PutOutcome,
@@ -118,6 +118,13 @@ class MemoryStore:
         removed = self._index.remove_expired(now)
         self._tell()
         return removed
+
+    async def delete_inbox_objects(self, ids: Collection[ContentId]) -> int:
+        held = [id for id in dict.fromkeys(ids) if (obj := self._index.objects.get(id)) and recipients_of(obj.body)]
+        for id in held:
+            self._index.remove(id)
+        self._tell()
+        return len(held)
 
     async def put_blob(self, data: bytes) -> ContentId:
         check_blob_size(data)

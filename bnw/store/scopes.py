@@ -28,6 +28,11 @@ def scope_key(scope: str) -> bytes:
     """Read the text form of a scope; raises `InvalidError` (`scope`, or `did-key` for a bad identity)."""
     if scope == CATALOG:
         return CATALOG_KEY
+    return parse_inbox_scope(scope)
+
+
+def parse_inbox_scope(scope: str) -> IdentityId:
+    """Whose inbox the text form means. Raises as `scope_key` does."""
     if scope.startswith(_INBOX_PREFIX):
         return parse_did_key(scope[len(_INBOX_PREFIX) :])
     raise InvalidError(

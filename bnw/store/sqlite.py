@@ -153,6 +153,9 @@ class SqliteStore:
             if some < MAX_REMOVED_AT_ONCE:
                 return removed
 
+    async def delete_inbox_objects(self, ids: Collection[ContentId]) -> int:
+        return await self._writer.write(lambda index, _: index.remove_from_inboxes(ids))
+
     async def put_blob(self, data: bytes) -> ContentId:
         check_blob_size(data)
         if len(data) > INLINE_BLOB:

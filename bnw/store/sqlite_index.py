@@ -7,7 +7,7 @@ signer) in memory and writes them once, when `flush` is called before the commit
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,13 @@ class SqliteIndex:
             self._add_to_scope(scope, -1, -id_sum((id,)))
         if not recipients:
             self._add_usage(signer, -1, -size)
+
+    def remove_from_inboxes(self, ids: Collection[ContentId]) -> int:
+        query = "SELECT 1 FROM objects WHERE id = ? AND length(recipients) > 0"
+        found = [id for id in dict.fromkeys(ids) if self._exists(query, id)]
+        for id in found:
+            self.remove(id)
+        return len(found)
 
     def remember_superseded(self, id: ContentId, signer: IdentityId, expires: int) -> None:
         self._execute("INSERT INTO superseded (id, signer, expires) VALUES (?, ?, ?)", (id, signer, expires))

@@ -27,11 +27,17 @@ Verify = Callable[[Sequence[UnverifiedObject]], Awaitable[list[SignedObject | In
 """Checks the signatures of some objects; what became of each, in the same order."""
 
 
-async def read_objects(batch: Sequence[bytes], now: int) -> list[UnverifiedObject | InvalidError]:
-    """Read the bytes of catalog objects and check everything but their signatures, at a time in milliseconds."""
+Check = Callable[[bytes, int], UnverifiedObject]
+"""Everything but the signature of an object for a scope, at a time in milliseconds. Raises `InvalidError`."""
+
+
+async def read_objects(
+    batch: Sequence[bytes], now: int, check: Check = check_catalog_object
+) -> list[UnverifiedObject | InvalidError]:
+    """Read the bytes of objects of a scope and check everything but their signatures, at a time in milliseconds."""
     results: list[UnverifiedObject | InvalidError] = []
     for start in range(0, len(batch), CHECKED_AT_ONCE):
-        results += [_read(data, now) for data in batch[start : start + CHECKED_AT_ONCE]]
+        results += [_read(data, now, check) for data in batch[start : start + CHECKED_AT_ONCE]]
         await anyio.lowlevel.checkpoint()
     return results
 
@@ -65,9 +71,9 @@ def verify_in_threads() -> Verify:
     return verify
 
 
-def _read(data: bytes, now: int) -> UnverifiedObject | InvalidError:
+def _read(data: bytes, now: int, check: Check) -> UnverifiedObject | InvalidError:
     try:
-        return check_catalog_object(data, now)
+        return check(data, now)
     except InvalidError as error:
         return error
 

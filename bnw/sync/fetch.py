@@ -19,7 +19,7 @@ from bnw.objects.rules import is_expired
 from bnw.objects.signed import SignedObject, UnverifiedObject
 from bnw.store.interface import PutOutcome, Store
 from bnw.sync.bounded import BoundedMemory, Claims
-from bnw.sync.checking import Verify, read_objects
+from bnw.sync.checking import Check, Verify, read_objects
 from bnw.sync.protocol import MAX_IDS_PER_WANT
 from bnw.sync.session import PullSession
 from bnw.transport.interface import PeerId
@@ -94,11 +94,19 @@ class Fetcher:
     """
 
     def __init__(
-        self, store: Store, environment: Environment, avoided: Avoided, *, verify: Verify, on_news: OnNews
+        self,
+        store: Store,
+        environment: Environment,
+        avoided: Avoided,
+        *,
+        check: Check,
+        verify: Verify,
+        on_news: OnNews,
     ) -> None:
         self.store = store
         self.environment = environment
         self.avoided = avoided
+        self.check = check
         self.verify = verify
         self.on_news = on_news
         self.asked: Claims[ContentId] = Claims()
@@ -177,7 +185,7 @@ class _Fetch:
             ids.append(id)
         bad: list[tuple[ContentId, InvalidError]] = []
         unverified: list[UnverifiedObject] = []
-        for id, read in zip(ids, await read_objects(batch[: len(ids)], now), strict=True):
+        for id, read in zip(ids, await read_objects(batch[: len(ids)], now, self._owner.check), strict=True):
             if isinstance(read, InvalidError):
                 bad.append((id, read))
             else:

@@ -5,6 +5,11 @@
 → want {ids}                             ← objects {objects, more}      as often as needed, until `more` is false
                                          ← refused {code, retry_after}  instead of any answer, and then nothing else
 
+An inbox scope is opened with one more exchange, whoever asks for whichever inbox (`bnw.sync.inbox_access`):
+
+→ open {version, scope, message}         ← challenge {nonce}
+→ proof {signature}                      ← reconcile {message}          the answer to the message of `open`
+
 → hint {version, scope, count, fingerprint}      "I have something new"; the receiver may pull
 
 `want` and `reconcile` may come in any order after `open`, and several may be under way; they are answered in order. The
@@ -67,6 +72,8 @@ RETRY_AFTER: Final = {
 _SCOPE = text(1, 128)
 _COUNT = integer(0)
 _FINGERPRINT = raw_bytes(32, 32)
+_NONCE = raw_bytes(32, 32)
+_SIGNATURE = raw_bytes(64, 64)
 _NEGENTROPY = raw_bytes(1, MAX_NEGENTROPY)
 _VERSION = integer(VERSION, VERSION)
 
@@ -77,6 +84,18 @@ class SyncOpen(Message):
     message: bytes = spec(_NEGENTROPY)
     scope: str = spec(_SCOPE)
     version: int = spec(_VERSION)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncChallenge(Message):
+    TYPE: ClassVar[str] = "challenge"
+    nonce: bytes = spec(_NONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncProof(Message):
+    TYPE: ClassVar[str] = "proof"
+    signature: bytes = spec(_SIGNATURE)
 
 
 @dataclass(frozen=True, slots=True)

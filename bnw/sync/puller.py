@@ -11,10 +11,12 @@ from typing import Final
 
 import anyio
 
+from bnw.objects.admission import check_catalog_object
 from bnw.store.interface import Store
 from bnw.sync.bounded import Claims
-from bnw.sync.checking import Verify
+from bnw.sync.checking import Check, Verify
 from bnw.sync.fetch import Avoided, Fetched, Fetcher, OnNews
+from bnw.sync.inbox_access import InboxReader
 from bnw.sync.negentropy.reconciler import Initiator
 from bnw.sync.protocol import (
     MAX_NEGENTROPY,
@@ -64,12 +66,16 @@ class Puller:
         *,
         verify: Verify,
         on_news: OnNews,
+        check: Check = check_catalog_object,
+        reader: InboxReader | None = None,
     ) -> None:
+        """`check` is for the objects of the scope; `reader` proves that it may be read, if it is an inbox."""
         self._transport = transport
         self._environment = environment
         self._index = index
         self._avoided = Avoided()
-        self._fetcher = Fetcher(store, environment, self._avoided, verify=verify, on_news=on_news)
+        self._fetcher = Fetcher(store, environment, self._avoided, check=check, verify=verify, on_news=on_news)
+        self._reader = reader
         self._wants = WantList(store, index.scope)
         self._pulling: Claims[ContentId] = Claims()
         """Ids that pulls under way want."""
@@ -84,7 +90,7 @@ class Puller:
         async with MessageStream(stream) as messages:
             try:
                 with anyio.fail_after(SESSION_TIMEOUT):
-                    return await self._pull(PullSession(messages, self._index.scope))
+                    return await self._pull(PullSession(messages, self._index.scope, self._reader))
             except TimeoutError:
                 raise too_slow(peer, f"a pull took more than {SESSION_TIMEOUT:g} s") from None
             except InvalidError as error:

@@ -27,6 +27,21 @@ LOADED_AT_ONCE: Final = 1024
 """Items that are read from the store and put into the index before other tasks get their turn (3 ms)."""
 
 
+async def snapshot(store: Store, scope: str, *, now: int) -> BlockedIndex:
+    """The items of a scope that are live at `now`, read once. Raises `LocalError`.
+
+    For inboxes, which are small, many, and seldom compared. The store's quota for an inbox bounds it.
+    """
+    items = BlockedIndex()
+    after: ContentId | None = None
+    while page := await store.scope_items(scope, now=now, after=after, limit=LOADED_AT_ONCE):
+        for item in page:
+            items.add(_key(item))
+        after = page[-1].id
+        await anyio.lowlevel.checkpoint()
+    return items
+
+
 class ScopeIndex:
     """The items of `scope` in `store`."""
 

@@ -8,8 +8,12 @@ from typing import Final
 
 import anyio
 
+from bnw.identity.keys import IdentityId
 from bnw.objects.message import Message, read_message
 from bnw.store.interface import ScopeSummary, Store
+from bnw.store.scopes import parse_inbox_scope
+from bnw.sync.inbox_access import InboxDoor
+from bnw.sync.negentropy.index import BlockedIndex
 from bnw.sync.negentropy.reconciler import Responder
 from bnw.sync.protocol import (
     MAX_NEGENTROPY,
@@ -25,16 +29,18 @@ from bnw.sync.protocol import (
     REFUSED_VERSION,
     SESSION_TIMEOUT,
     SYNC_PROTOCOL,
+    SyncChallenge,
     SyncHint,
     SyncObjects,
     SyncOpen,
+    SyncProof,
     SyncReconcile,
     SyncWant,
     is_too_large,
     refusal,
     speaks_other_version,
 )
-from bnw.sync.scope_index import ScopeIndex
+from bnw.sync.scope_index import ScopeIndex, snapshot
 from bnw.sync.session import too_slow
 from bnw.transport.interface import PeerId, Stream, Transport
 from bnw.transport.message_stream import MessageStream
@@ -66,7 +72,7 @@ class _Refuse(Exception):
 
 
 class SyncServer:
-    """Serves the scopes of `indexes`, by name, to every peer."""
+    """Serves the scopes of `indexes`, by name, to every peer, and inboxes to those who may read them."""
 
     def __init__(
         self,
@@ -83,6 +89,7 @@ class SyncServer:
         self._on_hint = on_hint
         self._limiter = RateLimiter(rate=STREAMS_PER_SECOND, burst=STREAMS_AT_ONCE)
         self._served: Counter[PeerId] = Counter()
+        self._door = InboxDoor(store, environment, transport.peer_id)
         transport.serve(SYNC_PROTOCOL, self._serve)
 
     async def _serve(self, stream: Stream) -> None:
@@ -111,35 +118,58 @@ class SyncServer:
             return
         assert isinstance(first, SyncOpen)
         index = self._indexes.get(first.scope)
-        if index is None:
-            raise _Refuse(REFUSED_SCOPE)
+        owner = None if index is not None else _owner_of(first.scope)
         if self._served.total() >= MAX_SERVED_AT_ONCE or self._served[messages.peer] >= MAX_SERVED_PER_PEER:
             raise _Refuse(REFUSED_BUSY)
         self._served[messages.peer] += 1
         try:
-            await _Session(self._store, self._environment, index, messages).run(first.message)
+            if index is not None:
+                # What expires later than this is still offered in this session, and no longer delivered.
+                scope, items = index.scope, await index.at(self._environment.now_ms())
+            else:
+                assert owner is not None
+                scope = await self._readable(owner, messages)
+                items = await snapshot(self._store, scope, now=self._environment.now_ms())
+            await _Session(self._store, self._environment, scope, items, messages).run(first.message)
         finally:
             self._served[messages.peer] -= 1
             if not self._served[messages.peer]:
                 del self._served[messages.peer]
 
+    async def _readable(self, owner: IdentityId, messages: MessageStream) -> str:
+        """Challenge a reader of the inbox of `owner`; returns the scope to answer from."""
+        nonce = self._door.challenge()
+        await messages.send(SyncChallenge(nonce).to_wire())
+        proof = read_message(await _receive(messages), SyncProof)
+        assert isinstance(proof, SyncProof)
+        return await self._door.readable(owner, reader=messages.peer, nonce=nonce, signature=proof.signature)
+
+
+def _owner_of(scope: str) -> IdentityId:
+    """Whose inbox it is."""
+    try:
+        return parse_inbox_scope(scope)
+    except InvalidError:
+        raise _Refuse(REFUSED_SCOPE) from None
+
 
 class _Session:
     """One pull, seen from the side that answers."""
 
-    def __init__(self, store: Store, environment: Environment, index: ScopeIndex, messages: MessageStream) -> None:
+    def __init__(
+        self, store: Store, environment: Environment, scope: str, items: BlockedIndex, messages: MessageStream
+    ) -> None:
         self._store = store
         self._environment = environment
-        self._index = index
+        self._scope = scope
+        self._items = items
         self._messages = messages
         self._rounds = 0
         self._wanted = 0
         self._sent = 0
 
     async def run(self, first: bytes) -> None:
-        # What expires later than this is still offered in this session, and no longer delivered.
-        items = await self._index.at(self._environment.now_ms())
-        responder = Responder(items, frame_limit=MAX_NEGENTROPY, max_message=MAX_NEGENTROPY)
+        responder = Responder(self._items, frame_limit=MAX_NEGENTROPY, max_message=MAX_NEGENTROPY)
         request: Message | None = SyncReconcile(first)
         while request is not None:
             if isinstance(request, SyncReconcile):
@@ -161,7 +191,7 @@ class _Session:
         for start in range(0, len(ids), READ_AT_ONCE):
             wanted = ids[start : start + READ_AT_ONCE]
             now = self._environment.now_ms()
-            for data in await self._store.scope_objects(self._index.scope, wanted, now=now):
+            for data in await self._store.scope_objects(self._scope, wanted, now=now):
                 if batch and size + len(data) > MAX_OBJECT_BYTES_PER_FRAME:
                     await self._send(SyncObjects(more=True, objects=tuple(batch)))
                     batch, size = [], 0

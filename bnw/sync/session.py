@@ -8,13 +8,16 @@ from typing import cast
 import anyio
 
 from bnw.objects.message import Message, read_message
+from bnw.sync.inbox_access import InboxReader
 from bnw.sync.protocol import (
     MAX_ROUNDS,
     MAX_SESSION_BYTES,
     MESSAGE_TIMEOUT,
     VERSION,
+    SyncChallenge,
     SyncObjects,
     SyncOpen,
+    SyncProof,
     SyncReconcile,
     SyncRefused,
     SyncWant,
@@ -36,9 +39,11 @@ class PeerRefused(Exception):
 class PullSession:
     """One pull of `scope`. Its methods raise `PeerRefused`, `InvalidError` and `RemoteError`."""
 
-    def __init__(self, messages: MessageStream, scope: str) -> None:
+    def __init__(self, messages: MessageStream, scope: str, reader: InboxReader | None = None) -> None:
+        """`reader` proves that it may read, if `scope` is an inbox."""
         self._messages = messages
         self._scope = scope
+        self._reader = reader
         self.rounds = 0
         """Round trips of Negentropy so far."""
         self.received = 0
@@ -62,6 +67,9 @@ class PullSession:
         is_first = self.rounds == 0
         self.rounds += 1
         await self._send(SyncOpen(message, self._scope, VERSION) if is_first else SyncReconcile(message))
+        if is_first and self._reader is not None:
+            nonce = cast(SyncChallenge, await self._receive(SyncChallenge)).nonce
+            await self._send(SyncProof(self._reader.prove(server=self.peer, scope=self._scope, nonce=nonce)))
         return cast(SyncReconcile, await self._receive(SyncReconcile)).message
 
     async def want(self, ids: Sequence[ContentId]) -> None:

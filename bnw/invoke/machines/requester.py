@@ -2,7 +2,9 @@
 
 Durable are `signed`, `sent`, `answered` and `abandoned`. `sent` is kept before the invocation leaves this node for the
 first time, so a call in `signed` has never left it: it can be abandoned, and another provider be asked, without any
-chance that the first one runs it too. From `sent` on only a receipt settles the call. Asking again is always safe.
+chance that the first one runs it too. From `sent` on only a receipt settles the call, with one exception: if a single
+copy has left this node in all, and whoever got it has answered that nothing of it was kept, there is no copy any more,
+and the call can be abandoned as well. Asking again is always safe.
 """
 
 from __future__ import annotations
@@ -68,6 +70,11 @@ class GiveUp(Event):
     """The provider cannot be reached; the caller would rather ask another."""
 
 
+@dataclass(frozen=True, slots=True)
+class Returned(Event):
+    """The only copy that has ever left this node was refused, and nothing of it was kept."""
+
+
 # Effects
 
 
@@ -88,7 +95,7 @@ class KeepCancel(Effect):
 
 @dataclass(frozen=True, slots=True)
 class KeepAbandoned(Effect):
-    """Keep that this invocation must never leave this node."""
+    """Keep that this invocation must never leave this node, or never again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +140,10 @@ ROWS: Final[tuple[Row[RequesterCall], ...]] = (
     Row((SENDING,), Kept, SENT, _deliver),
     Row((SENT, CONFIRMED), Ask, None, _deliver),
     Row((SENT,), Confirmed, CONFIRMED, _doing()),
-    # Giving up before anything has left
+    # Giving up while there is no copy anywhere else
     Row((SIGNED,), CancelAsked, ABANDONING, _doing(KeepAbandoned())),
     Row((SIGNED,), GiveUp, ABANDONING, _doing(KeepAbandoned())),
+    Row((SENT,), Returned, ABANDONING, _doing(KeepAbandoned())),
     Row((ABANDONING,), Kept, ABANDONED, _doing(Tell())),
     # Cancelling
     Row((SENT, CONFIRMED), CancelAsked, None, _cancel),
