@@ -42,6 +42,7 @@ from bnw.node.node import DEFAULT_PATIENCE, Node
 from bnw.node.policy_file import PolicyFile
 from bnw.node.views import CallEnded
 from bnw.objects.catalog import CapabilityManifest, ProviderOffer
+from bnw.transport.tasks import background_tasks
 from bnw.wire.errors import RemoteError
 from bnw.wire.limits import DAY, MAX_PAYLOAD_IN_MEMORY
 
@@ -103,14 +104,16 @@ def call_routes(node: Node) -> list[Route]:
             deadline_in=milliseconds_of(parameters, "deadline_ms", DEFAULT_DEADLINE, most=LONGEST_DEADLINE),
             patience=patience / 1000,
         )
+        detach = flag_of(parameters, "detach")
         data = await read_body(request, MAX_PAYLOAD_IN_MEMORY)
         media_type, name = parameters.get("media_type"), parameters.get("name")
 
         async def produce(emit: Emit) -> None:
             given = media_type or await _usual_media_type(node, reference, patience / 1000)
             payload = Payload(data, given, name)
+            follow = follow_until_confirmed if detach else follow_call
             with blamed_on("input"):
-                await follow_call(emit, lambda on_step: call(payload, on_step=on_step))
+                await follow(emit, lambda on_step: call(payload, on_step=on_step))
 
         return LineStream(produce)
 
@@ -125,6 +128,39 @@ async def follow_call(emit: Emit, run: Callable[[OnStep], Awaitable[CallResult]]
     """Emit each step of a call, then its result."""
     result = await with_steps(emit, run)
     await emit({"event": "result", **result_json(result)})
+
+
+async def follow_until_confirmed(emit: Emit, run: Callable[[OnStep], Awaitable[CallResult]]) -> None:
+    """The same, but end as soon as the provider or a mailbox of it has the call. `wait` takes it up again."""
+    confirmed = anyio.Event()
+    known: dict[str, str] = {}
+
+    async def until_confirmed(on_step: OnStep) -> CallResult | None:
+        def told(step: str, details: Mapping[str, str]) -> None:
+            on_step(step, details)
+            if step == "signed":
+                known["invocation_id"] = details["invocation"]
+            elif step in {"delivered", "mailed"}:
+                known["confirmed"] = step
+                confirmed.set()
+
+        result: CallResult | None = None
+        async with background_tasks() as tasks:
+
+            async def call() -> None:
+                nonlocal result
+                result = await run(told)
+                confirmed.set()
+
+            tasks.start_soon(call)
+            await confirmed.wait()
+        return result
+
+    result = await with_steps(emit, until_confirmed)
+    if result is not None:
+        await emit({"event": "result", **result_json(result)})
+    else:
+        await emit({"event": "detached", **known})
 
 
 async def _policy_file(

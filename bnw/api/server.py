@@ -24,6 +24,7 @@ from bnw.api.routes_calls import call_routes
 from bnw.api.routes_catalog import catalog_routes
 from bnw.api.routes_follow import follow_routes
 from bnw.api.routes_invocations import invocation_routes
+from bnw.api.routes_mail import mail_routes
 from bnw.api.routes_node import node_routes
 from bnw.api.socket_file import bind_socket, remove_socket
 from bnw.node.node import Node
@@ -41,7 +42,7 @@ MAX_HEADERS = 32 * KIB
 def application(node: Node) -> Starlette:
     """The API of `node` as an ASGI application."""
     routes = [*node_routes(node), *catalog_routes(node), *follow_routes(node), *call_routes(node)]
-    routes += [*invocation_routes(node), *authority_routes(node)]
+    routes += [*invocation_routes(node), *authority_routes(node), *mail_routes(node)]
     handlers = {BnwError: answer_error, HTTPException: answer_http_error, Exception: answer_fault}
     return Starlette(routes=routes, exception_handlers=handlers)
 

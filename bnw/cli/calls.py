@@ -219,6 +219,7 @@ def _environment(variables: tuple[str, ...]) -> dict[str, str]:
 @click.option("--inactivity", type=Duration(), help="The longest that the handler may report nothing.")
 @click.option("--any-order", is_flag=True, help="Ask the next provider even if the one before may have run the call.")
 @click.option("--patience", type=Duration(), default="5s", show_default=True, help="How long to look for a provider.")
+@click.option("--detach", is_flag=True, help="Wait for no answer; `bnw invocation wait` fetches it later.")
 @node_command
 def invoke(
     session: Session,
@@ -234,6 +235,7 @@ def invoke(
     inactivity: int | None,
     any_order: bool,
     patience: int,
+    detach: bool,
 ) -> None:
     """Call CAPABILITY, a name or a manifest id, and print its verified output. `bnw invocation wait` takes up a call
     that was broken off.
@@ -261,19 +263,29 @@ def invoke(
         "inactivity_ms": inactivity,
         "any_order": any_order,
         "patience_ms": patience,
+        "detach": detach,
     }
     with (
         session.node(settled=True) as client,
         client.lines("POST", "/v1/invoke", data=content, **parameters) as events,
     ):
         result = follow(session, events)
-    show_result(session, result, output, force=force)
+    if "confirmed" in result:
+        _show_detached(session, result)
+    else:
+        show_result(session, result, output, force=force)
+
+
+def _show_detached(session: Session, result: dict[str, Any]) -> None:
+    id = result["invocation_id"]
+    where = "a mailbox of the provider" if result["confirmed"] == "mailed" else "the provider"
+    session.show(result, lambda: [f"{where} has the call; its answer comes with: bnw invocation wait {id[:16]}"])
 
 
 def follow(session: Session, events: Iterator[dict[str, Any]]) -> dict[str, Any]:
     """Tell each step as it happens; the result."""
     for event in events:
-        if event.pop("event") == "result":
+        if event.pop("event") in {"result", "detached"}:
             return event
         session.note(step_text(event))
     raise LocalError(

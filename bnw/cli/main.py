@@ -15,7 +15,9 @@ from bnw.cli.catalog import catalog, catalog_inspect, publish, withdraw
 from bnw.cli.delegation import delegate, delegation, revoke
 from bnw.cli.demo.command import demo
 from bnw.cli.follow import follow, unfollow
+from bnw.cli.inbox import inbox
 from bnw.cli.invocation import invocation
+from bnw.cli.mailbox import mailbox
 from bnw.cli.node import id_, init, peers, run, status
 from bnw.cli.openwop import openwop
 from bnw.cli.policy import policy
@@ -82,6 +84,8 @@ for command in (
     unfollow,
     openwop,
     blob,
+    mailbox,
+    inbox,
     demo,
     testnet,
     simulate,

@@ -72,10 +72,25 @@ def init(session: Session, protect: bool, peers: tuple[str, ...], listen: tuple[
     metavar="ADDRESS",
     help="Where to be reached, instead of the configuration.",
 )
+@click.option(
+    "--mailbox",
+    "mailboxes",
+    type=peer_address,
+    multiple=True,
+    metavar="ADDRESS",
+    help="One more that holds this identity's mail.",
+)
 @click.option("--log", type=click.Choice(LOG_LEVELS), default="warning", show_default=True, help="What to log.")
 @click.option("--while-stdin-is-open", is_flag=True, hidden=True)
 @node_command
-def run(session: Session, peers: tuple[str, ...], listen: tuple[str, ...], log: str, while_stdin_is_open: bool) -> None:
+def run(
+    session: Session,
+    peers: tuple[str, ...],
+    listen: tuple[str, ...],
+    mailboxes: tuple[str, ...],
+    log: str,
+    while_stdin_is_open: bool,
+) -> None:
     """Run the node until it is interrupted.
 
     \b
@@ -90,7 +105,10 @@ def run(session: Session, peers: tuple[str, ...], listen: tuple[str, ...], log: 
     configuration = load_configuration(session.home.configuration)
     try:
         configuration = replace(
-            configuration, peers=(*configuration.peers, *peers), listen=listen or configuration.listen
+            configuration,
+            peers=(*configuration.peers, *peers),
+            mailboxes=(*configuration.mailboxes, *mailboxes),
+            listen=listen or configuration.listen,
         )
     except InvalidError as error:
         raise error.at("options") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bnw.cli.units import size_text
+
 
 def step_text(step: dict[str, Any]) -> str:
     """A step in words."""
@@ -22,6 +24,12 @@ def step_text(step: dict[str, Any]) -> str:
             return f"sealed the input for it and signed invocation {step['invocation']}"
         case "delivered":
             return "delivered; waiting for the answer"
+        case "offline":
+            return f"provider {step['provider']} is away; its mailboxes are asked"
+        case "mailed":
+            return f"left at mailbox {step['mailboxes']}; the answer comes when the provider has been there"
+        case "sealing" | "opening":
+            return _progress_text(step)
         case "waiting":
             return f"not delivered yet: {step['reason']}"
         case "answered":
@@ -33,6 +41,15 @@ def step_text(step: dict[str, Any]) -> str:
             return f"{step['status']} [{step['code']}]; asking the next provider"
         case other:
             return str(other)
+
+
+def _progress_text(step: dict[str, Any]) -> str:
+    done = size_text(int(step["done"]))
+    if "total" not in step:
+        return f"{step['step']}: {done}"
+    total = int(step["total"])
+    share = 1.0 if total == 0 else int(step["done"]) / total
+    return f"{step['step']}: {done} of {size_text(total)} ({share:.0%})"
 
 
 def counted(peers: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
+
 from bnw.blobs.fetcher import BlobFetcher
 from bnw.blobs.offload import Offload
 from bnw.blobs.transfer import OnProgress
@@ -19,7 +21,7 @@ from bnw.inbox.delivery import Courier, InboxServer, Mail
 from bnw.inbox.file_source import FileSource
 from bnw.inbox.mailbox_protocol import MailboxServer
 from bnw.inbox.mailbox_rules import MailboxRules
-from bnw.inbox.manifest import read_access
+from bnw.inbox.manifest import payload_body, read_access
 from bnw.inbox.messages import MessageEntry, Messages
 from bnw.inbox.opening import received_name, save_payload
 from bnw.inbox.post import Post, Posted
@@ -156,7 +158,13 @@ class NodeMail:
                 offload=offload,
                 on_progress=on_progress,
             )
-        return manifest, await self._bring(recipient, manifest)
+        try:
+            return manifest, await self._bring(recipient, manifest)
+        finally:
+            # Whoever holds the message now has all of them, and if nobody does, it has to be sent again.
+            with anyio.CancelScope(shield=True):
+                for chunk in payload_body(manifest).chunks:
+                    await self._store.delete_blob(chunk)
 
     async def _bring(self, recipient: IdentityId, manifest: SignedObject) -> Posted:
         own = await self._catalog.identity_record(self._key.identity)

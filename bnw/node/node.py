@@ -372,8 +372,9 @@ class Node:
 
     async def settle(self, on_step: OnStep = lambda step, details: None) -> None:
         """Return once the configured peers have been dialled and asked for their catalogs, with or without success."""
-        if self._configuration.peers:
-            on_step("dialling", {"peers": str(len(self._configuration.peers))})
+        known = {*self._configuration.peers, *self._configuration.mailboxes}
+        if known:
+            on_step("dialling", {"peers": str(len(known))})
         await self._peering.wait_until_tried()
         if self._transport.peers():
             on_step("asking", {"peers": str(len(self._transport.peers()))})
@@ -400,8 +401,9 @@ class Node:
         """
         recently = self._environment.now_ms() - LEAVING_LOOK_BACK
         try:
-            for capability in list(self._provider.provisions):
-                await self.stop_providing(capability)
+            if not self.mail.used:  # or calls may go on coming, by mail
+                for capability in list(self._provider.provisions):
+                    await self.stop_providing(capability)
             await peers_without(self._transport, await self._said_since(recently), patience=LEAVING_PATIENCE)
         except LocalError as error:
             logger.error("offers could not be taken back: %s", error)

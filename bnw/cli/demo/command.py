@@ -27,20 +27,25 @@ KEEP_CURE = "name a directory that is empty or does not exist yet"
 
 @click.command(short_help="Watch three nodes find and privately call a capability.")
 @click.option("--keep", type=any_path, metavar="DIR", help="Keep the three homes in this directory.")
+@click.option("--offline", is_flag=True, help="Requester and provider are never online together; a mailbox is.")
 @node_command
-def demo(session: Session, keep: Path | None) -> None:
+def demo(session: Session, keep: Path | None, offline: bool) -> None:
     """Run three real nodes on this machine. One publishes and provides a price lookup, one only carries, one finds and
     calls it. Ends by searching all that the carrier keeps for question and answer. Uses no home of yours.
+
+    With --offline the carrier is a mailbox: the requester asks while the provider is away, and leaves; the provider
+    comes, answers, and leaves; the requester comes back and opens the answer.
 
     \b
     Example: bnw demo --keep /tmp/bnw-demo
     """
     from bnw.cli.demo.example import find_example
+    from bnw.cli.demo.offline import play_offline
     from bnw.cli.demo.scene import play
 
     example = find_example()
     with _place(keep) as name:
-        outcome = play(Path(name), example, _teller(session))
+        outcome = (play_offline if offline else play)(Path(name), example, _teller(session))
     searched = outcome.searches[-1]
     output = outcome.result.get("output")
     value = {

@@ -52,7 +52,7 @@ def play(root: Path, example: Example, tell: Tell) -> Outcome:
         manifest_id = _publish(nodes["provider"], example, tell)
         result = _call(nodes["requester"], tell)
         answer = base64.b64decode(result.get("output_base64", ""))
-        secrets = [secret for secret in (QUESTION, answer, *_values(result)) if secret]
+        secrets = [secret for secret in (QUESTION, answer, *plain_values(result)) if secret]
         home = nodes["carrier"].home.path
         tell("searching the carrier's home for question and answer")
         searches = [search(home, secrets)]
@@ -118,7 +118,7 @@ def _call(requester: NodeProcess, tell: Tell) -> dict[str, Any]:
     raise LocalError("node-ended", "the requester's node ended before the call did", place=str(requester.home.path))
 
 
-def _values(result: dict[str, Any]) -> list[bytes]:
+def plain_values(result: dict[str, Any]) -> list[bytes]:
     """What is in question and answer, one by one: no other object in the network speaks of them."""
     output = result.get("output")
     if not isinstance(output, dict):
