@@ -36,19 +36,18 @@ TOLD_EVERY = 8 * 1024 * 1024
 
 
 def mail_routes(node: Node) -> list[Route]:
-    mail = node.mail
     offload = worker_threads()
 
     async def mailbox(request: Request) -> Response:
-        inboxes = [inbox_json(status) for status in await mail.carrier.status()]
-        used = [{"peer": box.peer, "endpoints": list(box.endpoints)} for box in mail.used]
+        inboxes = [inbox_json(status) for status in await node.mail.carrier.status()]
+        used = [{"peer": box.peer, "endpoints": list(box.endpoints)} for box in node.mail.used]
         return answer({"inboxes": inboxes, "used": used})
 
     async def allow(request: Request) -> Response:
         body = await read_json_body(request)
         identity = identity_of(text_of(body, "identity"), "identity")
         with blamed_on("allowance"):
-            allowance = await mail.rules.allow(
+            allowance = await node.mail.rules.allow(
                 identity,
                 now=node.environment.now_ms(),
                 bytes=_whole(body, "bytes", DEFAULT_BYTES),
@@ -59,11 +58,11 @@ def mail_routes(node: Node) -> list[Route]:
 
     async def deny(request: Request) -> Response:
         identity = identity_of(text_of(await read_json_body(request), "identity"), "identity")
-        await mail.rules.deny(identity)
+        await node.mail.rules.deny(identity)
         return answer({"identity": did_key(identity), "denied": True})
 
     async def messages(request: Request) -> Response:
-        return answer({"messages": [message_json(view) for view in await mail.list_messages()]})
+        return answer({"messages": [message_json(view) for view in await node.mail.list_messages()]})
 
     async def send(request: Request) -> Response:
         body = await read_json_body(request)
@@ -76,7 +75,7 @@ def mail_routes(node: Node) -> list[Route]:
 
         async def work(on_step: OnStep) -> Json:
             with blamed_on("message"):
-                manifest, posted = await mail.send_file(
+                manifest, posted = await node.mail.send_file(
                     recipient,
                     path,
                     media_type=media_type,
@@ -98,7 +97,7 @@ def mail_routes(node: Node) -> list[Route]:
 
         async def work(on_step: OnStep) -> Json:
             with blamed_on("message"):
-                view, path = await mail.open_message(
+                view, path = await node.mail.open_message(
                     reference, directory, offload=offload, on_progress=_teller(on_step, "opening")
                 )
             return {**message_json(view), "opened": True, "file": str(path)}
@@ -109,7 +108,7 @@ def mail_routes(node: Node) -> list[Route]:
         return LineStream(produce)
 
     async def acknowledge(request: Request) -> Response:
-        id = await mail.drop_message(text_of(await read_json_body(request), "reference"))
+        id = await node.mail.drop_message(text_of(await read_json_body(request), "reference"))
         return answer({"id": id.hex(), "dropped": True})
 
     return [

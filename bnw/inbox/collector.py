@@ -47,6 +47,8 @@ logger = logging.getLogger(__name__)
 
 COLLECT_PERIOD: Final = 5.0
 """Seconds between two looks into a mailbox; each wait is between half and one and a half of it."""
+RETRY_PERIOD: Final = 60.0
+"""Seconds until a payload that could not be had is tried again."""
 MAX_GROUP_WAIT: Final = 2 * MINUTE
 """How long a letter waits for what belongs to it, such as its sender's identity record; then it goes on without."""
 PAGE: Final = 1000
@@ -120,6 +122,8 @@ class Collector:
         self._backoff = Backoff()
         self._pending: dict[ContentId, int] = {}
         """Letters to be handed on, and since when they have been here."""
+        self._not_before: dict[ContentId, float] = {}
+        """When to try again those whose payload could not be had."""
         self._witnessed: set[ContentId] = set()
         """Of these, calls that a mailbox has let go of since this node started."""
         self._wake = anyio.Event()
@@ -203,7 +207,8 @@ class Collector:
             return
         group = [letter]
         if payload is not None:
-            await fetch_payload(self._fetcher, payload, prefer=(peer,))
+            if not await self._has_chunks(peer, letter, payload):
+                return
             group.append(payload)
         if isinstance(letter.body, Invocation):
             group += [
@@ -230,7 +235,8 @@ class Collector:
     async def _hand_on_message(self, peer: PeerId, letter: SignedObject, letters: Sequence[SignedObject]) -> None:
         if letter.id in {_payload_named_by(other) for other in letters}:
             return  # it is handed on with what names it
-        await fetch_payload(self._fetcher, letter, prefer=(peer,))
+        if not await self._has_chunks(peer, letter, letter):
+            return
         try:
             await self._on_message(peer, letter)
         except LocalError as error:
@@ -241,6 +247,19 @@ class Collector:
         except InvalidError as error:
             logger.warning("a message is invalid: %s", error)
         await self._remember([letter])
+
+    async def _has_chunks(self, peer: PeerId, letter: SignedObject, payload: SignedObject) -> bool:
+        """Bring the chunks that a letter needs; whether they are here. What cannot be had must not keep other mail."""
+        now = anyio.current_time()
+        if now < self._not_before.get(letter.id, now):
+            return False
+        try:
+            await fetch_payload(self._fetcher, payload, prefer=(peer,))
+        except RemoteError as error:
+            logger.info("the payload of letter %s: %s", letter.id.hex(), error)
+            self._not_before[letter.id] = now + RETRY_PERIOD
+            return False
+        return True
 
     async def _introductions(self, letter: SignedObject) -> list[SignedObject]:
         record = await self._store.held_in_slot(identity_slot(letter.signer))
@@ -279,6 +298,7 @@ class Collector:
     def _forget(self, id: ContentId) -> None:
         self._pending.pop(id, None)
         self._witnessed.discard(id)
+        self._not_before.pop(id, None)
 
     async def _release_taken(self, peer: PeerId) -> None:
         """Tell a mailbox of what was handed on and it does not know of."""

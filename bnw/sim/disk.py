@@ -7,7 +7,7 @@ A torn write is the same as a lost one here, because the real store's transactio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Coroutine, Sequence
+from collections.abc import Callable, Collection, Container, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -107,6 +107,11 @@ class SimulatedStore(MemoryStore):
         if removed:
             self._keep(lambda store: _run(MemoryStore.remove_expired(store, now=now)))
         return removed
+
+    async def delete_inbox_objects(self, ids: Collection[ContentId]) -> int:
+        await self._write()
+        self._keep(lambda store: _run(MemoryStore.delete_inbox_objects(store, ids)))
+        return _run(super().delete_inbox_objects(ids))
 
     async def _write(self) -> None:
         if self._disk.is_full:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
@@ -177,3 +178,23 @@ async def test_a_call_that_only_a_mailbox_has_counts_as_confirmed(offline: Place
     await offline.requester.start()
     [(_, call)] = await offline.requester.node.calls.all()
     assert call.state in {"sent", CONFIRMED}
+
+
+@pytest.mark.parametrize("when", ["before the mail came", "between its arrival and the run"])
+async def test_a_provider_restored_from_a_backup_does_not_run_a_mailed_call_again(offline: Place, when: str) -> None:
+    id = await offline.ask_and_leave()
+    if when == "between its arrival and the run":
+        await offline.provider.start()  # without providing: what it collects waits for that
+        await anyio.sleep(60)
+        await offline.provider.stop()
+    backup = copy.deepcopy(offline.provider.store)
+    backup._blobs.update(offline.requester.store._blobs)  # nor must the lack of chunks be what prevents it
+    await offline.answer_and_leave()
+    assert offline.runs == [id]
+    offline.provider.store = backup
+    await offline.provider.start()
+    await offline.provide()
+    await anyio.sleep(120)
+    assert offline.runs == [id]
+    await offline.provider.stop()
+    assert (await offline.come_back(id)).status == "completed"
