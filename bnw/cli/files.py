@@ -63,6 +63,19 @@ def check_new(path: Path, *, force: bool) -> None:
         raise _exists(path)
 
 
+def check_place(path: Path) -> None:
+    """Find out before long work that its outcome could not be written. Raises `LocalError` (`write-failed`)."""
+    there = path if path.exists() else path.parent
+    if path.is_dir() or not there.exists() or not os.access(there, os.W_OK):
+        raise LocalError(
+            "write-failed",
+            "is a directory" if path.is_dir() else "cannot be written",
+            place=str(path),
+            cure="choose a file in a directory that exists and that you may write to",
+            exit_status=ExitStatus.USAGE,
+        )
+
+
 def write_file(path: Path, data: bytes, *, force: bool) -> None:
     """Write a file whole or not at all; never over another unless `force`. Raises `LocalError`."""
     from bnw.identity.private_file import sync_directory

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
+from click.core import ParameterSource
 
+from bnw.cli.files import check_place
 from bnw.cli.reporting import reporting
 from bnw.wire.errors import ExitStatus, LocalError
 from bnw.wire.printable import printable
@@ -31,9 +33,13 @@ MAX_SEED = 2**53 - 1
 @click.option("--report", "report_file", type=click.Path(path_type=Path), help="Write an HTML page to this file.")
 @click.option("--sweep", metavar="KEY=A,B,…", help="Play once for each value, such as network.gossip_loss=0,0.1,0.2.")
 @click.option("--seeds", type=click.IntRange(1, 1000), help="Play with the seeds 1 to N, in several processes.")
-@click.option("--shrink", is_flag=True, help="Look for a smaller scenario that fails too, and print it.")
+@click.option("--shrink", is_flag=True, help="Look for a smaller scenario that fails as well, and print it.")
 @click.option(
-    "--compare", "compare_with", type=click.Path(path_type=Path), help="Show changes from result FILE to this one."
+    "--compare",
+    "compare_with",
+    metavar="BEFORE",
+    type=click.Path(path_type=Path),
+    help="Show what changed from this result (of --json) to FILE, another.",
 )
 def simulate(
     file: Path,
@@ -56,14 +62,17 @@ def simulate(
     Examples:
       bnw simulate simulations/smoke.toml --seed 7 --report smoke.html
       bnw simulate simulations/spam.toml --sweep adversary.spam.rate=1,10,100 --seeds 5
-      bnw simulate before.json --compare after.json
+      bnw simulate --compare before.json after.json
     """
     with reporting(as_json):
         logging.disable(logging.CRITICAL)  # thousands of nodes have much to say; the trace has what matters
+        _refuse_together(click.get_current_context())
+        if report_file is not None:
+            check_place(report_file)
         if compare_with is not None:
-            _compare(file, compare_with, as_json)
+            _compare(compare_with, file, as_json)
         elif sweep is not None or seeds is not None:
-            _sweep(file, sweep, seeds or 1, as_json)
+            _sweep(file, sweep, seeds or 1, as_json, report_file)
         elif shrink:
             _shrink(file, seed, as_json)
         else:
@@ -107,6 +116,7 @@ def _play(
 
 def _lines(played: Played, result: dict[str, Any]) -> list[str]:
     from bnw.cli.tables import facts, table
+    from bnw.sim.report.words import bounds_text, metric_text, seconds
 
     shown = ("delivery.coverage", "delivery.p50", "delivery.p99", "traffic.redundancy", "traffic.bytes_per_node")
     pairs = [
@@ -115,12 +125,17 @@ def _lines(played: Played, result: dict[str, Any]) -> list[str]:
         ("virtual time", f"{result['virtual_seconds']:g} s"),
         ("nodes", f"{played.scenario.honest:,} honest, {played.scenario.adversaries:,} adversaries"),
         ("trace hash", result["trace_hash"]),
-        *((name, f"{result['metrics'][name]:,g}") for name in shown),
+        *((name, metric_text(name, played.metrics[name])) for name in shown),
     ]
     lines = [*facts(pairs), ""]
     rows = [
-        [_MARKS[item["met"]], item["metric"], _bound(item), "-" if item["value"] is None else f"{item['value']:,g}"]
-        for item in result["expectations"]
+        [
+            _MARKS[item.met],
+            item.expect.metric,
+            f"{', '.join(bounds_text(item.expect))} at {seconds(item.at)}",
+            metric_text(item.expect.metric, item.value),
+        ]
+        for item in played.checked
     ]
     if rows:
         lines += table(["", "expectation", "bound", "value"], rows)
@@ -143,18 +158,20 @@ def _compare(before: Path, after: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(changes, indent=2))
     else:
-        for line in _comparison_lines(changes):
+        for line in comparison_lines(changes):
             click.echo(line)
     if changes["newly_failed"]:
         sys.exit(int(ExitStatus.REFUSED))
 
 
-def _comparison_lines(changes: dict[str, Any]) -> list[str]:
+def comparison_lines(changes: dict[str, Any]) -> list[str]:
     from bnw.cli.tables import table
 
     lines = [f"note: {printable(note)}" for note in changes["notes"]]
     if changes["same_trace"]:
         return [*lines, "the traces are the same"]
+    if not changes["changed"]:
+        lines.append("no metric has changed")
     rows = [
         [
             item["metric"],
@@ -163,16 +180,51 @@ def _comparison_lines(changes: dict[str, Any]) -> list[str]:
         ]
         for item in changes["changed"]
     ]
-    lines += table(["metric", "before", "after", "ratio"], rows)
+    if rows:
+        lines += table(["metric", "before", "after", "ratio"], rows)
     for item in changes["newly_failed"]:
         lines.append(f"FAILED now, not before: {printable(str(item['metric']))}, {_bound(item)}")
     return lines
 
 
-def _sweep(file: Path, sweep: str | None, seeds: int, as_json: bool) -> None:
-    from bnw.sim.sweep import run_sweep
+TOGETHER = {
+    "--compare": {"--compare"},
+    "--sweep": {"--sweep", "--seeds", "--report"},
+    "--seeds": {"--sweep", "--seeds", "--report"},
+    "--shrink": {"--shrink", "--seed"},
+}
+"""What each of these options can stand with, besides --json."""
+
+
+def _refuse_together(context: click.Context) -> None:
+    """An option that would go unheeded is said, not passed over."""
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if isinstance(option, click.Option)
+        and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+        and option.name != "as_json"
+    ]
+    chosen = next((name for name in TOGETHER if name in given), None)
+    lost = [] if chosen is None else [name for name in given if name not in TOGETHER[chosen]]
+    if lost:
+        raise LocalError(
+            "usage",
+            f"{chosen} does nothing with {' and '.join(lost)}",
+            place="simulate",
+            cure="leave one of them out",
+            exit_status=ExitStatus.USAGE,
+        )
+
+
+def _sweep(file: Path, sweep: str | None, seeds: int, as_json: bool, report_file: Path | None) -> None:
+    from bnw.sim.sweep import SHOWN, run_sweep
 
     outcome = run_sweep(file, sweep, range(1, seeds + 1), note=lambda text: click.echo(printable(text), err=True))
+    if report_file is not None:
+        from bnw.sim.report import sweep_page
+
+        _write(report_file, sweep_page(outcome["title"], outcome, SHOWN))
     if as_json:
         click.echo(json.dumps(outcome, indent=2))
     else:
@@ -184,18 +236,16 @@ def _sweep(file: Path, sweep: str | None, seeds: int, as_json: bool) -> None:
 
 def _sweep_lines(outcome: dict[str, Any]) -> list[str]:
     from bnw.cli.tables import table
+    from bnw.sim.report.words import metric_text
     from bnw.sim.sweep import SHOWN
 
-    rows = [
-        [
-            "-" if outcome["key"] is None else str(row["value"]),
-            *(f"{row['metrics'][name]['median']:,g}" for name in SHOWN),
-            ", ".join(map(str, row["failed_seeds"])) or "none",
-        ]
-        for row in outcome["rows"]
-    ]
-    lines = table([outcome["key"] or "", *SHOWN, "failed seeds"], rows)
-    return [*lines, "", f"medians of {len(outcome['seeds'])} seeds; --json has all metrics with least and most"]
+    rows = outcome["rows"]
+    heads = ["all seeds" if outcome["key"] is None else str(row["value"]) for row in rows]
+    lines = [[name, *(metric_text(name, row["metrics"][name]["median"]) for row in rows)] for name in SHOWN]
+    lines.append(["failed seeds", *(", ".join(map(str, row["failed_seeds"])) or "none" for row in rows)])
+    seeds = f"{len(outcome['seeds'])} {'seed' if len(outcome['seeds']) == 1 else 'seeds'}"
+    note = f"medians of {seeds}; --json has all metrics with least and most, --report draws them"
+    return [*table([outcome["key"] or "", *heads], lines), "", note]
 
 
 def _shrink(file: Path, seed: int, as_json: bool) -> None:
@@ -203,7 +253,11 @@ def _shrink(file: Path, seed: int, as_json: bool) -> None:
 
     small = shrink_scenario(file, seed, note=lambda text: click.echo(printable(text), err=True))
     if as_json:
-        click.echo(json.dumps({"changes": small.changes, "failed": small.failed, "tries": small.tries}, indent=2))
+        click.echo(
+            json.dumps(
+                {"changes": small.changes, "failed": small.failed, "tries": small.tries, "toml": small.toml}, indent=2
+            )
+        )
     else:
         click.echo(small.toml)
 

@@ -43,10 +43,13 @@ def read_result(path: Path) -> dict[str, Any]:
 def compare_results(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """Every metric that differs, expectations that fail now and did not, and what makes the two hard to compare."""
     notes = [
-        f"{what} differs: {before.get(what)} and {after.get(what)}"
+        f"{what}: {before.get(what)} before, {after.get(what)} after"
         for what in ("scenario", "scenario_hash", "seed", "virtual_seconds")
         if before.get(what) != after.get(what)
     ]
+    if bool(before.get("real")) != bool(after.get("real")):
+        notes.insert(0, "one was simulated, the other played by real nodes (`bnw testnet FILE`)")
+    notes += _versions(before.get("versions"), after.get("versions"))
     old, new = before["metrics"], after["metrics"]
     changed = [
         {"metric": name, "before": old.get(name), "after": new.get(name), "ratio": _ratio(old.get(name), new.get(name))}
@@ -57,11 +60,21 @@ def compare_results(before: dict[str, Any], after: dict[str, Any]) -> dict[str, 
     failing = [item for item in after["expectations"] if item.get("met") is False]
     return {
         "notes": notes,
-        "same_trace": before.get("trace_hash") == after.get("trace_hash"),
+        "same_trace": before.get("trace_hash") is not None and before.get("trace_hash") == after.get("trace_hash"),
         "versions": [before.get("versions"), after.get("versions")],
         "changed": changed,
         "newly_failed": [item for item in failing if _key(item) not in failed_before],
     }
+
+
+def _versions(before: object, after: object) -> list[str]:
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return []
+    return [
+        f"{name}: {before.get(name, 'none')} before, {after.get(name, 'none')} after"
+        for name in sorted({*before, *after}, key=str)
+        if before.get(name) != after.get(name)
+    ]
 
 
 def _key(item: dict[str, Any]) -> tuple[object, ...]:

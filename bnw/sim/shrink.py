@@ -1,6 +1,8 @@
-"""Makes a failing scenario smaller as long as it fails in the same way: fewer tables, fewer nodes, less time.
+"""Makes a failing scenario smaller as long as it fails in the same way: fewer tables, fewer nodes, calmer links.
 
-Greedy, and done when nothing more can be left out: what remains is rarely the smallest, but each part of it matters.
+Greedy, and done when nothing more can be left out: what remains is rarely the smallest, but each part of it matters. A
+run that ends with an exception, which is a fault of BNW's own, is a failure as well, named by the exception's type. The
+time is left as it is: a shorter run may fail for want of time, which says nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ Note = Callable[[str], None]
 
 @dataclass(slots=True)
 class Shrunk:
-    """`toml` is the smaller scenario; `failed` are the metrics whose expectations fail in it."""
+    """`toml` is the smaller scenario; `failed` are the metrics whose expectations fail in it, or what it raises."""
 
     toml: str
     failed: list[str]
@@ -89,12 +91,16 @@ def build_checked(document: dict[str, Any], place: str) -> Any:
 
 
 def _failures(document: dict[str, Any], seed: int) -> set[str]:
-    """The metrics that fail; none for a scenario that cannot be."""
+    """The metrics that fail, or the exception that ends the run; nothing for a scenario that cannot be."""
     try:
         scenario = build_checked(document, "smaller scenario")
     except BnwError:
         return set()
-    return {item.expect.metric for item in play(scenario, seed).checked if item.met is False}
+    try:
+        checked = play(scenario, seed).checked
+    except Exception as error:  # noqa: BLE001 - whatever ends a run is what somebody wants to see in a smaller one
+        return {type(error).__name__}
+    return {item.expect.metric for item in checked if item.met is False}
 
 
 def _smaller(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Sequence
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from bnw.sim.measure import percentile
 from bnw.sim.result import rounded
-from bnw.sim.scenario.checking import read_scenario
-from bnw.sim.scenario.reading import fault
+from bnw.sim.scenario.checking import estimated_memory, read_scenario, usable_memory
+from bnw.sim.scenario.reading import MAX_FILE, fault
 from bnw.wire.errors import ExitStatus, LocalError
 
 MAX_RUNS: Final = 2000
@@ -26,42 +29,91 @@ SHOWN: Final = (
     "traffic.bytes_per_node",
     "calls.completed_share",
 )
-"""Metrics of the table; the JSON has all."""
+"""Metrics of table and picture; the JSON has all."""
+
+HELD: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Note = Callable[[str], None]
 
 
 def run_sweep(file: Path, sweep: str | None, seeds: Sequence[int], *, note: Note) -> dict[str, Any]:
-    """Play `file` for each value and seed. Raises `LocalError` (`scenario`, `unreadable`) before anything runs."""
+    """Play `file` for each value and seed. Nothing of it goes on after an exception.
+
+    Raises `LocalError`: `scenario` and `unreadable` before anything runs, `worker-ended` if the system ends a process.
+    """
     key, values = _parse(sweep)
     try:
-        data = file.read_bytes()
+        with file.open("rb") as opened:
+            data = opened.read(MAX_FILE + 1)
     except OSError as error:
         cause = error.strerror or str(error)
         raise LocalError("unreadable", cause, place=str(file), exit_status=ExitStatus.USAGE) from None
-    for value in values:
-        read_scenario(data, str(file), {} if key is None else {key: value})
+    scenarios = [read_scenario(data, str(file), {} if key is None else {key: value}) for value in values]
     if len(values) * len(seeds) > MAX_RUNS:
-        raise fault("--sweep", f"{len(values) * len(seeds):,} runs; at most {MAX_RUNS:,} are possible at once")
+        raise fault(
+            "--sweep",
+            f"{len(values)} values with {len(seeds)} seeds are {len(values) * len(seeds):,} runs",
+            f"at most {MAX_RUNS:,} are possible at once: fewer values or seeds",
+        )
     jobs = [(value, seed) for value in values for seed in seeds]
+    fit = usable_memory() // max(1, *map(estimated_memory, scenarios))
+    found = _play_all(data, str(file), key, jobs, max(1, min(len(jobs), os.cpu_count() or 1, fit)), note)
+    rows = [_row(key, value, [found[value, seed] for seed in seeds], seeds) for value in values]
+    return {
+        "title": scenarios[0].title,
+        "key": key,
+        "seeds": list(seeds),
+        "passed": all(not row["failed_seeds"] for row in rows),
+        "rows": rows,
+    }
+
+
+def _play_all(
+    data: bytes, place: str, key: str | None, jobs: Sequence[tuple[object, int]], workers: int, note: Note
+) -> dict[tuple[object, int], dict[str, Any]]:
     found: dict[tuple[object, int], dict[str, Any]] = {}
-    workers = min(len(jobs), os.cpu_count() or 1)
     # A fresh interpreter for each worker: a forked one would share this one's open files and signal handlers.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        waiting = {pool.submit(_run, data, str(file), key, value, seed): (value, seed) for value, seed in jobs}
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_signals_to_parent) as pool:
         try:
+            with _signals_held():
+                waiting = {pool.submit(_run, data, place, key, value, seed): (value, seed) for value, seed in jobs}
             for done in as_completed(waiting):
                 value, seed = waiting[done]
                 found[value, seed] = done.result()
                 verdict = "ok" if found[value, seed]["passed"] else "FAILED"
                 named = "" if key is None else f"{key} = {value}, "
                 note(f"{len(found)} of {len(jobs)}: {named}seed {seed}: {verdict}")
-        except KeyboardInterrupt:
+        except BrokenProcessPool:
+            raise LocalError(
+                "worker-ended",
+                "the system ended a process that played, perhaps for want of memory",
+                place=place,
+                cure="fewer nodes, or nothing else at the same time",
+            ) from None
+        except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.kill()
             raise
-    rows = [_row(key, value, [found[value, seed] for seed in seeds], seeds) for value in values]
-    return {"key": key, "seeds": list(seeds), "passed": all(not row["failed_seeds"] for row in rows), "rows": rows}
+    return found
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Let signals wait while the workers are started. One that is half started would complain of it at length."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _leave_signals_to_parent() -> None:
+    """Ctrl-C reaches all processes of a terminal. The parent says so once, and ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Held by whoever started this process; a mask is inherited.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
 
 
 def _row(key: str | None, value: object, runs: Sequence[dict[str, Any]], seeds: Iterable[int]) -> dict[str, Any]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 import anyio
+import pytest
 
 from bnw.sim.environment import SeededEnvironment
 from bnw.sim.run import run_virtual
 from bnw.transport.interface import PeerId, Stream
 from bnw.transport.memory import Link, MemoryNetwork
+from bnw.transport.memory.network import CUT_NOTICED
 from bnw.transport.memory.queue import EventQueue
 from bnw.wire.content_id import content_id
 from bnw.wire.errors import RemoteError
@@ -124,3 +126,23 @@ def test_a_queue_with_a_tick_never_makes_a_call_early_and_at_most_a_tick_late() 
     assert [due for due, _ in made] == sorted(due for due, _ in made)
     assert len(made) == 2000
     assert all(-1e-9 <= at - due <= 0.001 + 1e-9 for due, at in made)
+
+
+def test_an_answer_to_a_dial_that_comes_after_a_crash_connects_nobody() -> None:
+    async def act(network: MemoryNetwork, a) -> None:
+        async def dial() -> None:
+            with pytest.raises(RemoteError):
+                await a.dial("mem:b", timeout=2.0)
+
+        b = network.endpoint_named("b")
+        async with anyio.create_task_group() as group:
+            group.start_soon(dial)
+            await anyio.sleep(0.3)
+            assert [info.peer for info in b.peers()] == ["a"], "b has said yes, and the answer is on its way"
+            network.crash("a")
+            await anyio.sleep(0.3)
+            assert a.peers() == ()
+        await anyio.sleep(CUT_NOTICED)
+        assert b.peers() == (), "which notices it as it would any crash"
+
+    trace_of(act, link=Link(latency=0.25))

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from bnw.sim import shrink
 from bnw.sim.compare import compare_results, read_result
 from bnw.sim.play import Played, play
-from bnw.sim.report import report_page
+from bnw.sim.report import report_page, sweep_page
 from bnw.sim.report.markup import tag
 from bnw.sim.result import Cost, to_json
-from bnw.sim.scenario import read_scenario
+from bnw.sim.scenario import Scenario, read_scenario
 from bnw.sim.shrink import shrink_scenario, to_toml
-from bnw.sim.sweep import run_sweep
+from bnw.sim.sweep import SHOWN, run_sweep
 from bnw.wire.errors import LocalError
 
 SMALL = """
@@ -81,7 +82,7 @@ def test_text_of_a_scenario_is_never_markup(tiny: Played) -> None:
 
 def test_a_report_says_what_it_promises(tiny: Played) -> None:
     page = report_page(tiny, result_of(tiny))
-    for words in ("All 1 expectations held", "p50", "p99", "Coverage over time", "traffic.redundancy", "worst"):
+    for words in ("The expectation held.", "p50", "p99", "Coverage over time", "traffic.redundancy", "worst"):
         assert words in page
     assert result_of(tiny)["trace_hash"] in page
     assert re.search(r"of [\d,]+ checks", page, re.IGNORECASE)
@@ -146,6 +147,33 @@ def test_a_scenario_that_passes_cannot_be_shrunk(tmp_path: Path) -> None:
     with pytest.raises(LocalError) as caught:
         shrink_scenario(file, 1, note=lambda text: None)
     assert caught.value.code == "nothing-fails"
+
+
+def test_a_run_that_ends_with_an_exception_can_be_shrunk_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play_badly(scenario: Scenario, seed: int) -> Played:
+        if scenario.publish:
+            raise RuntimeError("a fault")
+        return play(scenario, seed)
+
+    monkeypatch.setattr(shrink, "play", play_badly)
+    file = tmp_path / "tiny.toml"
+    file.write_text(SMALL)
+    small = shrink_scenario(file, 1, note=lambda text: None)
+    assert small.failed == ["RuntimeError"]
+    scenario = read_scenario(small.toml.encode())
+    assert scenario.honest == 1, "the publisher, without which there is no fault"
+    assert len(scenario.publish) == scenario.publish[0].count == 1
+
+
+def test_a_sweep_over_words_is_drawn_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.toml"
+    file.write_text(SMALL)
+    outcome = run_sweep(file, "network.topology=ring,full", [1], note=lambda text: None)
+    page = sweep_page(outcome["title"], outcome, SHOWN)
+    assert ">ring<" in page and ">full<" in page
+    assert "&lt;b&gt;Tiny" in page
 
 
 def test_a_document_written_as_toml_is_the_same_again() -> None:

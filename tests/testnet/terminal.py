@@ -36,8 +36,8 @@ def processes_in(directory: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            words = process.cmdline()
-            if process.status() != psutil.STATUS_ZOMBIE and any(str(directory) in word for word in words):
+            # What has ended and nobody has asked about yet, a zombie, has no command line any more.
+            if any(str(directory) in word for word in process.cmdline()):
                 found.append(process)
         except psutil.NoSuchProcess:
             continue

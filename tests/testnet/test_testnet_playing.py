@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import signal
 import subprocess
 from pathlib import Path
@@ -41,8 +43,8 @@ def test_every_trouble_that_processes_can_have_is_had_and_repaired(directory: Pa
     assert metrics["traffic.bytes"] > 10_000
     text = page.read_text()
     assert "This was no simulation" in text
-    assert "Not as in the file: [[adversary]] spam: left out" in text
-    assert "All 4 expectations held" in text, "the fifth was not judged"
+    assert "Not as in the file" in text and "[[adversary]] spam: left out" in text
+    assert "All 4 expectations held. 1 could not be judged." in text
     # Every metric is either measured, or there is a reason why not.
     assert {*metrics, *NOT_SEEN} == set(METRICS)
     assert not set(metrics) & set(NOT_SEEN)
@@ -72,6 +74,28 @@ def test_however_a_play_is_ended_nothing_is_left(directory: Path, number: signal
     assert not directory.exists()
 
 
+def test_a_bar_on_a_terminal_says_what_goes_on(directory: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pair.toml"
+    file.write_text('title = "Pair"\nabout = "Two."\nduration = "2s"\n[[nodes]]\nrole = "a"\ncount = 2\n')
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command(str(file)), stdout=subprocess.DEVNULL, stderr=theirs, env=environment(BNW_TESTNET=str(directory))
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while data := os.read(ours, 4096):
+            said += data
+    except OSError:
+        pass  # how Linux says that nobody holds the other end any more
+    os.close(ours)
+    assert process.wait() == 0
+    for words in (b"Pair: starting 2 nodes", b"Pair: waiting until all are connected", b"Pair: playing 2 seconds"):
+        assert words in said
+    assert b"2 of 2" in said
+    assert not directory.exists()
+
+
 def test_a_bad_file_is_refused_before_anything_runs(directory: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text(TROUBLED.read_text().replace("share = 0.4", "shar = 0.4"))
     ended = testnet(directory, str(tmp_path / "bad.toml"))
@@ -91,6 +115,15 @@ def test_more_real_nodes_than_memory_are_refused(directory: Path, monkeypatch: p
             tell=lambda text: None,
             progress=lambda now, end: None,
         )
+    assert not directory.exists()
+
+
+def test_more_real_nodes_than_a_machine_can_run_are_refused(directory: Path, tmp_path: Path) -> None:
+    file = tmp_path / "many.toml"
+    file.write_text('title = "Many"\nabout = "Too many."\nduration = "2s"\n[[nodes]]\nrole = "a"\ncount = 501\n')
+    ended = testnet(directory, str(file))
+    assert ended.status == 2
+    assert f"{file}: 501 nodes on one machine (at most 500 are possible; `bnw simulate` runs more)" in ended.complaint
     assert not directory.exists()
 
 

@@ -87,6 +87,7 @@ def up(desk: Desk, count: int, topology: str) -> None:
 
     value = overview(desk.directory, net.state)
     desk.session.show(value, lambda: overview_lines(value))
+    desk.session.note("`bnw testnet exec node-0 -- catalog` runs a command on a node, `bnw testnet down` ends them all")
 
 
 @testnet.command()

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from bnw.cli.files import write_file
+from bnw.cli.files import check_place, write_file
 from bnw.cli.testnet.desk import Desk, testnet_command
 from bnw.wire.errors import ExitStatus
+from bnw.wire.printable import printable
 
 if TYPE_CHECKING:
-    from bnw.cli.testnet.playing import PlayedForReal
-    from bnw.sim.play import Checked, Played
+    from bnw.cli.testnet.playing import PlayedForReal, Progress, Tell
+    from bnw.sim.play import Checked
 
 
 @click.command(name="play", short_help="Play a scenario file with real nodes.")
@@ -37,18 +38,12 @@ def play_file(desk: Desk, file: Path, seed: int, report_file: Path | None) -> No
     from bnw.sim.result import Cost, to_json
     from bnw.sim.scenario import load_scenario
 
+    if report_file is not None:
+        check_place(report_file)
     scenario = load_scenario(file)
-    with click.progressbar(
-        length=round(scenario.duration), label=scenario.title, file=sys.stderr, hidden=not _is_watched(desk)
-    ) as bar:
-        result = play_for_real(
-            scenario,
-            seed,
-            desk.directory,
-            place=str(file),
-            tell=(lambda text: None) if _is_watched(desk) else desk.session.note,
-            progress=lambda now, end: bar.update(max(0, round(now) - bar.pos)),
-        )
+    with _progress(scenario.title) if _is_watched(desk) else nullcontext((desk.session.note, _no_progress)) as follow:
+        tell, progress = follow
+        result = play_for_real(scenario, seed, desk.directory, place=str(file), tell=tell, progress=progress)
     value = {
         **to_json(result.played, file.read_bytes(), Cost.so_far()),
         # Nothing of a real run comes again, so it has no trace to be compared by.
@@ -59,46 +54,58 @@ def play_file(desk: Desk, file: Path, seed: int, report_file: Path | None) -> No
     if report_file is not None:
         from bnw.sim.report import report_page
 
-        text = report_page(_on_paper(result), {**value, "trace_hash": "none: a real run never comes again"})
-        write_file(report_file, text.encode(), force=True)
+        write_file(report_file, report_page(result.played, value).encode(), force=True)
     desk.session.show(value, lambda: _lines(result))
     if not result.played.passed:
         sys.exit(int(ExitStatus.REFUSED))
-
-
-def _on_paper(result: PlayedForReal) -> Played:
-    """For a page that was made for simulations: says first that this was none, and judges only what can be judged."""
-    from bnw.sim.metrics import METRICS
-
-    played = result.played
-    said = [
-        played.scenario.about.strip(),
-        "This was no simulation: real nodes ran as processes, over libp2p on loopback, in real time.",
-        *(f"Not as in the file: {text}." for text in result.not_applied),
-    ]
-    return replace(
-        played,
-        scenario=replace(played.scenario, about="\n".join(said)),
-        metrics={name: played.metrics.get(name, math.nan) for name in METRICS},
-        checked=[item for item in played.checked if item.met is not None],
-    )
 
 
 def _is_watched(desk: Desk) -> bool:
     return sys.stderr.isatty() and not desk.session.as_json
 
 
+def _no_progress(now: float, end: float) -> None:
+    return None
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[tuple[Tell, Progress]]:
+    """A bar on standard error: what goes on, how much of it is done, and how long it has taken in all."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.fields[title]}: {task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(separator=" of "),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4) as bar:
+        task = bar.add_task("making homes", total=None, title=printable(title))
+
+        def tell(text: str) -> None:
+            # How much there is of the new stage is not known yet; `update` cannot say so.
+            bar.tasks[0].total = None
+            bar.update(task, description=printable(text), completed=0)
+
+        yield tell, lambda now, end: bar.update(task, completed=now, total=end)
+
+
 def _lines(result: PlayedForReal) -> list[str]:
     from bnw.cli.tables import table
+    from bnw.sim.report.words import metric_text
 
     played = result.played
-    lines = [played.scenario.title, ""]
+    lines = [printable(played.scenario.title), ""]
     if played.checked:
-        rows = [(_verdict(item), item.expect.metric, _value(item.value), _bounds(item)) for item in played.checked]
+        rows = [
+            (_verdict(item), item.expect.metric, metric_text(item.expect.metric, item.value), _bounds(item))
+            for item in played.checked
+        ]
         lines += [*table(["", "EXPECTED", "VALUE", "BOUNDS"], rows), ""]
     if result.not_applied:
         lines += ["not as in the file:", *(f"  {text}" for text in result.not_applied), ""]
-    lines += table(["METRIC", "VALUE"], [(name, _value(value)) for name, value in played.metrics.items()])
+    lines += table(["METRIC", "VALUE"], [(name, metric_text(name, value)) for name, value in played.metrics.items()])
     return [*lines, "", "all that could be judged holds" if played.passed else "FAILED"]
 
 
@@ -107,13 +114,7 @@ def _verdict(item: Checked) -> str:
 
 
 def _bounds(item: Checked) -> str:
-    low, high = item.expect.at_least, item.expect.at_most
-    parts = [f"at least {low:g}" if low is not None else "", f"at most {high:g}" if high is not None else ""]
-    when = f"at {item.at:g} s" if item.expect.at is not None else ""
-    return ", ".join(part for part in (*parts, when) if part)
+    from bnw.sim.report.words import bounds_text, seconds
 
-
-def _value(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}"
+    when = [f"at {seconds(item.at)}"] if item.expect.at is not None else []
+    return ", ".join([*bounds_text(item.expect), *when])

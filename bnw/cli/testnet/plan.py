@@ -28,20 +28,20 @@ def check_count(count: int, topology: str) -> None:
     """Raise `LocalError` (`node-count`) for a number of nodes that is not possible here."""
     if count < 1:
         raise _count_fault(f"{count} nodes make no network", "1 is the least")
-    if count > MAX_NODES:
-        raise _count_fault(
-            f"{count:,} nodes on one machine", f"at most {MAX_NODES} are possible; `bnw simulate` runs more"
-        )
-    if topology == "full" and count > MAX_PEERS + 1:
+    if topology == "full" and MAX_PEERS + 1 < count <= MAX_NODES:
         raise _count_fault(
             f"{count} nodes that are all connected with each other",
             f"a node stays connected to at most {MAX_PEERS} peers: {MAX_PEERS + 1} nodes, or another --topology",
         )
-    check_memory(count, "--nodes")
+    check_room(count, "--nodes")
 
 
-def check_memory(count: int, place: str) -> None:
-    """Raise `LocalError` (`node-count`) for more nodes than fit into the memory that is available now."""
+def check_room(count: int, place: str) -> None:
+    """Raise `LocalError` (`node-count`) for more nodes than a machine can run, or than fit into its memory now."""
+    if count > MAX_NODES:
+        raise _count_fault(
+            f"{count:,} nodes on one machine", f"at most {MAX_NODES} are possible; `bnw simulate` runs more", place
+        )
     most = int(available_memory() * USABLE_MEMORY) // MEMORY_PER_NODE
     if count > most:
         need, there = count * MEMORY_PER_NODE / GIB, available_memory() / GIB

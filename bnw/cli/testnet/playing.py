@@ -14,7 +14,7 @@ import anyio.abc
 
 from bnw.cli.testnet.answering import AnswerDesk
 from bnw.cli.testnet.net import DISTURBANCES, Net
-from bnw.cli.testnet.plan import check_memory
+from bnw.cli.testnet.plan import check_room
 from bnw.cli.testnet.possible import NOT_SEEN, possible_part
 from bnw.cli.testnet.real_node import RealNode
 from bnw.cli.testnet.state import NetDirectory
@@ -41,7 +41,7 @@ MOMENTS: Final = ("start", "stop", "at", "heal")
 
 Tell = Callable[[str], None]
 Progress = Callable[[float, float], None]
-"""Told how many seconds of the scenario are over, and how many it has."""
+"""Told how much of the stage that was told last is done, and how much there is: nodes, then seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def play_for_real(
     Raises `LocalError`: `node-count`, as `Net.new` does, and as a node says that it cannot start.
     """
     possible, not_applied = possible_part(scenario)
-    check_memory(possible.honest, place)
+    check_room(possible.honest, place)
     plan = make_plan(possible, SeededEnvironment(seed, "plan"))
     with Net.new(directory, possible.network.topology, {name: [] for name in plan.places}, tell=tell) as net:
         try:
@@ -132,14 +132,16 @@ class _Run:
         async def start(name: str) -> None:
             async with limit:
                 await world.nodes[name].start()
+            self._progress(sum(node.is_running for node in world.nodes.values()), len(at_once))
 
         async with anyio.create_task_group() as group:
             for name in at_once:
                 group.start_soon(start, name)
+        self._tell("waiting until all are connected")
         missing = await world.wait_until_connected()
         if missing:
             self.shortcomings.append(f"{missing} ends of connections were not there when the scenario began")
-        self._tell(f"playing {self._scenario.duration:g} s")
+        self._tell(f"playing {self._scenario.duration:g} seconds")
         world.origin = anyio.current_time()
         for number, node in enumerate(world.nodes.values()):
             if node.is_running:

@@ -56,6 +56,15 @@ class Starting:
                 )
         except OSError as error:
             raise self._failed(error.strerror or str(error)) from error
+        try:
+            self._give_word(record)
+        except BaseException:
+            # The shell ends without its word. Whoever hears of the failure may count on it that it has.
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def _give_word(self, record: Callable[[Mark], None]) -> None:
         assert self.process.stdin is not None
         # A shell that has ended already is found by the first look.
         with suppress(BrokenPipeError), self.process.stdin as words:

@@ -1,105 +1,166 @@
-"""Charts over time and distributions, as SVG."""
+"""Charts over time, distributions and ranges, as SVG with axes that have names and units."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from bnw.sim.measure import percentile
-from bnw.sim.report.markup import Markup, joined, tag
+from bnw.sim.report.happenings import Happening
+from bnw.sim.report.markup import Markup, tag, wide
+from bnw.sim.report.scales import Scale, Text, powers, straight
+from bnw.sim.report.words import seconds, share
 
 WIDTH: Final = 720
-HEIGHT: Final = 220
-LEFT: Final = 64
-RIGHT: Final = 16
-TOP: Final = 14
-BOTTOM: Final = 40
-POINTS: Final = 200
+HEIGHT: Final = 200
+"""Of the plot itself."""
+LEFT: Final = 78
+RIGHT: Final = 24
+TOP: Final = 12
+BOTTOM: Final = 44
+LANE: Final = 22
+"""Height of a happening above the plot."""
+LETTER: Final = 6.6
+"""Width of one, about."""
+POINTS: Final = 300
 """Of a distribution's curve."""
+WIDE_SPREAD: Final = 30
+"""If the slowest takes so many times as long as the median, a straight axis would hide most of the others."""
+SHARES: Final = (0.5, 0.95, 0.99)
 
 Point = tuple[float, float]
 
 
-def line_chart(
-    title: str,
-    points: Sequence[Point],
-    *,
-    x_label: str,
-    y_label: str,
-    marks: Sequence[tuple[float, str]] = (),
-    low: float = 0.0,
-    high: float | None = None,
-) -> Markup:
-    """One line. `marks` are vertical lines with words, such as a partition and its end."""
-    if not points:
-        return tag("p", "Nothing to draw.")
-    top = max((y for _, y in points), default=1.0) if high is None else high
-    top = top if top > low else low + 1.0
-    right = max(x for x, _ in points) or 1.0
+@dataclass(frozen=True, slots=True)
+class Axis:
+    name: str
+    scale: Scale
+    text: Text
 
-    def place(x: float, y: float) -> Point:
+
+@dataclass(slots=True)
+class Plot:
+    """A plot's frame. `lanes` are rows above it for what happened meanwhile."""
+
+    x: Axis
+    y: Axis
+    lanes: int = 0
+
+    @property
+    def top(self) -> float:
+        return TOP + self.lanes * LANE
+
+    @property
+    def bottom(self) -> float:
+        return self.top + HEIGHT
+
+    def place(self, x: float, y: float) -> Point:
         return (
-            LEFT + (WIDTH - LEFT - RIGHT) * x / right,
-            HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (y - low) / (top - low),
+            LEFT + (WIDTH - LEFT - RIGHT) * self.x.scale.at(x),
+            self.bottom - HEIGHT * self.y.scale.at(y),
         )
 
-    parts = [_axes(right, low, top, x_label, y_label)]
-    for number, (x, words) in enumerate(marks):
-        at, _ = place(min(x, right), low)
-        parts.append(tag("line", x1=at, x2=at, y1=TOP, y2=HEIGHT - BOTTOM, class_="mark"))
-        parts.append(tag("text", words, x=at + 3, y=TOP + 10 + 12 * (number % 4), class_="small"))
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in points))
-    parts.append(tag("polyline", points=path, class_="line"))
-    return _figure(title, parts)
+    def frame(self) -> list[Markup]:
+        middle = (self.top + self.bottom) / 2
+        parts = []
+        for value in self.y.scale.ticks:
+            _, y = self.place(self.x.scale.low, value)
+            parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
+            parts.append(tag("text", self.y.text(value), x=LEFT - 8, y=y + 4, class_="tick end"))
+        for value in self.x.scale.ticks:
+            x, _ = self.place(value, self.y.scale.low)
+            parts.append(tag("line", x1=x, x2=x, y1=self.bottom, y2=self.bottom + 5, class_="axis"))
+            parts.append(tag("text", self.x.text(value), x=x, y=self.bottom + 19, class_="tick middle"))
+        parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=self.bottom, y2=self.bottom, class_="axis"))
+        parts.append(tag("text", self.x.name, x=(LEFT + WIDTH - RIGHT) / 2, y=self.bottom + 38, class_="middle"))
+        turned = f"rotate(-90 16 {middle:.0f})"
+        parts.append(tag("text", self.y.name, x=16, y=middle, class_="middle", transform=turned))
+        return parts
+
+    def happened(self, happenings: Sequence[Happening]) -> list[Markup]:
+        """Words and a bar for each, one below the other, and hairlines down into the plot."""
+        parts = []
+        for lane, happening in enumerate(happenings):
+            y = TOP + lane * LANE + 13
+            begin, _ = self.place(happening.start, self.y.scale.low)
+            end, _ = self.place(happening.end, self.y.scale.low)
+            if happening.divides:
+                width = max(1.0, end - begin)
+                parts.append(tag("rect", x=begin, y=y, width=width, height=self.bottom - y, class_="shade"))
+            for x in sorted({begin, end}):
+                parts.append(tag("line", x1=x, x2=x, y1=y, y2=self.bottom, class_="hair"))
+            parts.append(tag("rect", x=begin - 2, y=y, width=end - begin + 4, height=5, rx=2, class_="bar"))
+            fits = begin + LETTER * len(happening.words) < WIDTH
+            at = min(end + 2, WIDTH - RIGHT)
+            where: dict[str, str | float] = {"x": begin - 2} if fits else {"x": at, "text_anchor": "end"}
+            parts.append(tag("text", happening.words, y=y - 3, class_="halo", **where))
+        return parts
+
+    def drawing(self, title: str, parts: Sequence[Markup]) -> Markup:
+        height = self.bottom + BOTTOM
+        svg = tag("svg", tag("title", title), *parts, viewBox=f"0 0 {WIDTH} {height:g}", role="img")
+        return tag("figure", tag("figcaption", title), wide(svg))
+
+
+def line_chart(
+    title: str, points: Sequence[Point], *, x: Axis, y: Axis, happenings: Sequence[Happening] = (), filled: bool = False
+) -> Markup:
+    """One line over time."""
+    if not points:
+        return tag("p", f"{title}: nothing to draw.", class_="soft")
+    plot = Plot(x, y, len(happenings))
+    places = [plot.place(*point) for point in points]
+    path = " ".join(f"{px:.1f},{py:.1f}" for px, py in places)
+    parts = plot.frame() + plot.happened(happenings)
+    if filled:
+        parts.append(
+            tag(
+                "polygon",
+                points=f"{places[0][0]:.1f},{plot.bottom:g} {path} {places[-1][0]:.1f},{plot.bottom:g}",
+                class_="under",
+            )
+        )
+    parts.append(tag("polyline", points=path, class_="curve"))
+    return plot.drawing(title, parts)
 
 
 def distribution(title: str, ascending: Sequence[float]) -> Markup:
-    """What share of values is below each, with the three percentiles drawn in."""
+    """What share of values is below each, with the percentiles marked."""
     if not ascending:
-        return tag("p", "No object arrived anywhere.")
+        return tag("p", "No object arrived anywhere.", class_="soft")
+    least, most = max(ascending[0], 1e-3), max(ascending[-1], 1e-3)
     count = len(ascending)
-    chosen = sorted({round(at * (count - 1) / POINTS) for at in range(POINTS + 1)})
-    # The slowest hundredth would squeeze all others into a corner; it stands in the table.
-    right = max(percentile(ascending, 0.99) * 1.15, 1e-3)
-    points = [(min(ascending[at], right), (at + 1) / count) for at in chosen if ascending[at] <= right]
-    marks = [(percentile(ascending, share / 100), f"p{share}") for share in (50, 95, 99)]
-    return line_chart(
-        title, [(0.0, 0.0), *points], x_label="seconds", y_label="share that has arrived", marks=marks, high=1.0
+    is_wide = most / max(percentile(ascending, 0.5), least) > WIDE_SPREAD
+    scale = powers(least, most) if is_wide else straight(0.0, most)
+    marks = [(value := percentile(ascending, part), f"p{round(100 * part)}: {seconds(value)}") for part in SHARES]
+    plot = Plot(
+        Axis("time from publication to arrival" + (", by powers of ten" if is_wide else ""), scale, seconds),
+        Axis("share that has arrived", straight(0.0, 1.0), share),
+        len(marks),
     )
+    chosen = sorted({round(at * (count - 1) / POINTS) for at in range(POINTS + 1)})
+    # A staircase: the share stays as it is until the next object arrives.
+    stairs = [(scale.low, 0.0)]
+    for at in chosen:
+        stairs += [(ascending[at], stairs[-1][1]), (ascending[at], (at + 1) / count)]
+    places = [plot.place(*stair) for stair in stairs]
+    parts = plot.frame()
+    parts.append(tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), class_="curve"))
+    parts += plot.happened([Happening(value, value, words) for value, words in marks])
+    for part in SHARES:
+        x, y = plot.place(percentile(ascending, part), part)
+        parts.append(tag("circle", cx=x, cy=y, r=4.5, class_="dot ring"))
+    return plot.drawing(title, parts)
 
 
-def _axes(right: float, low: float, top: float, x_label: str, y_label: str) -> Markup:
-    bottom = HEIGHT - BOTTOM
-    parts = [
-        tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=bottom, y2=bottom, class_="axis"),
-        tag("line", x1=LEFT, x2=LEFT, y1=TOP, y2=bottom, class_="axis"),
-        tag("text", x_label, x=(LEFT + WIDTH) / 2, y=HEIGHT - 6, class_="small middle"),
-        tag(
-            "text",
-            y_label,
-            x=14,
-            y=(TOP + bottom) / 2,
-            class_="small middle",
-            transform=f"rotate(-90 14 {(TOP + bottom) / 2})",
-        ),
-    ]
-    for step in range(5):
-        share = step / 4
-        x, y = LEFT + (WIDTH - LEFT - RIGHT) * share, bottom - (bottom - TOP) * share
-        parts.append(tag("text", short(right * share), x=x, y=bottom + 15, class_="small middle"))
-        parts.append(tag("text", short(low + (top - low) * share), x=LEFT - 6, y=y + 4, class_="small end"))
-        parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
-    return joined(*parts)
-
-
-def _figure(title: str, parts: Sequence[Markup]) -> Markup:
-    drawing = tag("svg", tag("title", title), *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img")
-    return tag("figure", tag("figcaption", title), drawing)
-
-
-def short(value: float) -> str:
-    """A number for an axis or a table."""
-    for limit, divisor, letter in ((1e9, 1e9, " G"), (1e6, 1e6, " M"), (1e4, 1e3, " k")):
-        if abs(value) >= limit:
-            return f"{value / divisor:.3g}{letter}"
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+def dots(
+    title: str, points: Sequence[tuple[float, float, bool]], *, x: Axis, y: Axis, happenings: Sequence[Happening]
+) -> Markup:
+    """One dot for each; those that are not whole are rings."""
+    plot = Plot(x, y, len(happenings))
+    parts = plot.frame() + plot.happened(happenings)
+    for px, py, is_whole in points:
+        at_x, at_y = plot.place(px, py)
+        parts.append(tag("circle", cx=at_x, cy=at_y, r=4, class_="dot" if is_whole else "dot open"))
+    return plot.drawing(title, parts)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 
@@ -33,7 +34,28 @@ def _text(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-def table(headings: tuple[str, ...], rows: list[tuple[Child, ...]]) -> Markup:
-    head = tag("tr", *(tag("th", heading) for heading in headings))
-    body = (tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
+def table(headings: Sequence[str], rows: Sequence[Sequence[Child]], *, numbers: Sequence[int] = ()) -> Markup:
+    """`numbers` are the columns that hold numbers, which stand at their right edge.
+
+    On a narrow screen each row becomes a paragraph, in which every cell has its heading before it.
+    """
+    kinds = [{"class_": "number"} if at in numbers else {} for at in range(len(headings))]
+    head = tag("tr", *(tag("th", name, scope="col", **kind) for name, kind in zip(headings, kinds, strict=True)))
+    body = [
+        tag(
+            "tr",
+            *(tag("td", cell, data_name=name, **kind) for name, cell, kind in zip(headings, row, kinds, strict=True)),
+        )
+        for row in rows
+    ]
     return tag("table", tag("thead", head), tag("tbody", *body))
+
+
+def facts(rows: Sequence[tuple[Child, Child]]) -> Markup:
+    """Names and what belongs to them."""
+    return tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in rows))
+
+
+def wide(content: Markup) -> Markup:
+    """What may be wider than a narrow screen, and is then moved sideways by itself."""
+    return tag("div", content, class_="wide", tabindex=0)

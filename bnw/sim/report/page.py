@@ -2,237 +2,293 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from bnw.sim.measure import HEAL
+from bnw.sim.measure import HEAL, RETURN, START
 from bnw.sim.metrics import METRICS
 from bnw.sim.play import Checked, Played
-from bnw.sim.regions import SOURCE
-from bnw.sim.report.charts import distribution, line_chart, short
-from bnw.sim.report.markup import Child, Markup, joined, table, tag
+from bnw.sim.report.charts import Axis, distribution, dots, line_chart
+from bnw.sim.report.happenings import Happening, happenings
+from bnw.sim.report.markup import Child, Markup, facts, joined, table, tag
 from bnw.sim.report.network import network_drawing
+from bnw.sim.report.scales import Scale, straight
+from bnw.sim.report.setting import not_as_in_the_file, setting
 from bnw.sim.report.story import worst_name, worst_story
+from bnw.sim.report.style import STYLE
+from bnw.sim.report.words import amount, bounds_text, meaning, metric_text, seconds, share, size
 
-STYLE: Final = """
-:root { color-scheme: light dark; --fg: #1a202c; --bg: #fff; --soft: #718096; --line: #cbd5e0; --accent: #2b6cb0; }
-@media (prefers-color-scheme: dark) {
-  :root { --fg: #e2e8f0; --bg: #171923; --soft: #a0aec0; --line: #4a5568; --accent: #63b3ed; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--fg); background: var(--bg); margin: 2rem auto;
-  padding: 0 1rem; max-width: 60rem; }
-h1 { margin-bottom: 0; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
-table { border-collapse: collapse; margin: 1rem 0; width: 100%; }
-th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-figure { margin: 1rem 0; } figcaption { font-weight: 600; } svg { width: 100%; height: auto; }
-svg.net { max-width: 40rem; } svg text { fill: var(--fg); font-size: 11px; } .small { fill: var(--soft); }
-.middle { text-anchor: middle; } .end { text-anchor: end; } .axis { stroke: var(--fg); } .grid { stroke: var(--line);
-  stroke-width: .5; } .mark { stroke: #b7791f; stroke-dasharray: 4 3; } .line { fill: none; stroke: var(--accent);
-  stroke-width: 2; } .edge { stroke: var(--line); stroke-width: .7; } .worst { stroke: var(--fg); stroke-width: 2.5; }
-.ok { color: #2f855a; font-weight: 600; } .failed { color: #c53030; font-weight: 700; } .soft { color: var(--soft); }
-.key { margin-right: 1.2rem; white-space: nowrap; } .key i { display: inline-block; width: .8em; height: .8em;
-  border-radius: 50%; margin-right: .4em; } code { word-break: break-all; }
-"""
 Rows = list[tuple[Child, ...]]
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-MAX_MARKS: Final = 8
-MAX_REPAIRS: Final = 30
+MAX_REPAIRS: Final = 10
+"""In the table; the picture has all."""
+MAX_DOTS: Final = 3000
+_CAUSES: Final = {HEAL: "heal of a partition", RETURN: "return", START: "late start"}
 
 
 def report_page(played: Played, result: dict[str, Any]) -> str:
-    """The whole HTML document. `result` is what `bnw.sim.result.to_json` made of the same run."""
+    """The whole HTML document. `result` is what `bnw.sim.result.to_json` made of the same run; that of a testnet has
+    `real`, and `not_applied` with a sentence about each part of the scenario that real processes cannot have.
+    """
     scenario = played.scenario
+    is_real = bool(result.get("real"))
     worst = worst_name(played)
+    kind = "BNW testnet, real nodes" if is_real else "BNW simulation"
+    time = _time_axis(played, is_real)
     body = joined(
-        tag("h1", scenario.title),
-        tag("p", *_verdict(played)),
+        tag("header", tag("p", f"{kind} · seed {played.seed}", class_="kind"), tag("h1", scenario.title)),
         tag("p", scenario.about),
-        _section("What was simulated", _setting(played)),
-        _section("What was expected", _expectations(played.checked)),
+        _verdict(played.checked),
+        _tiles(played),
+        _section("What was tried" if is_real else "What was simulated", setting(played, is_real=is_real)),
+        not_as_in_the_file(result.get("not_applied", [])),
+        _section("What was expected", _expectations(played.checked, played.until)),
         _section("Delivery", _delivery(played)),
-        _section("Coverage over time", _coverage(played)),
-        _section("Traffic and redundancy", _traffic(played)),
-        _section("Repair after troubles", _repairs(played)),
+        _section("Coverage over time", _coverage(played, time)),
+        _section("Traffic and redundancy", _traffic(played, time)),
+        _section("Repair after troubles", _repairs(played, time)),
         _section("The network", network_drawing(played, worst)),
-        _section("The worst node's story", tag("ul", *(tag("li", line) for line in worst_story(played)))),
+        _section("The worst node’s story", _story(played, is_real)),
         _section("All metrics", _metrics(played)),
-        _section("How to get the same again", _same_again(result)),
+        _section("How to get the same again", _same_again(played, result, is_real)),
     )
+    return document(f"{scenario.title} – {kind}", body)
+
+
+def document(title: str, body: Markup) -> str:
+    """A page that asks nobody for anything: no script, and a policy under which none would run."""
     head = joined(
         Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Markup(
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        ),
-        tag("title", f"{scenario.title} – BNW simulation"),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+        tag("title", title),
         tag("style", Markup(STYLE)),
     )
-    return "<!doctype html>\n" + tag("html", tag("head", head), tag("body", body), lang="en") + "\n"
+    return "<!doctype html>\n" + tag("html", tag("head", head), tag("body", tag("main", body)), lang="en") + "\n"
 
 
 def _section(title: str, content: Markup) -> Markup:
     return tag("section", tag("h2", title), content)
 
 
-def _verdict(played: Played) -> tuple[Markup | str, ...]:
-    failed = sum(item.met is False for item in played.checked)
+def _verdict(checked: Sequence[Checked]) -> Markup:
+    judged = [item for item in checked if item.met is not None]
+    failed = sum(item.met is False for item in judged)
+    open_ = f" {len(checked) - len(judged)} could not be judged." if len(judged) < len(checked) else ""
+    if not checked:
+        return tag("p", "Nothing was expected: the scenario only shows.", class_="soft")
     if failed:
-        return (tag("span", f"{failed} of {len(played.checked)} expectations did not hold.", class_="failed"),)
-    return (tag("span", f"All {len(played.checked)} expectations held.", class_="ok"),)
+        return tag("p", f"✗ {failed} of {len(judged)} expectations did not hold.{open_}", class_="verdict bad")
+    if not judged:
+        return tag("p", f"No expectation could be judged.{open_}", class_="soft")
+    words = "The expectation held." if len(judged) == 1 else f"All {len(judged)} expectations held."
+    return tag("p", f"✓ {words}{open_}", class_="verdict good")
 
 
-def _setting(played: Played) -> Markup:
-    scenario, network = played.scenario, played.scenario.network
-    degrees = sorted(len(place.neighbours) for place in played.plan.places.values())
-    rows: Rows = [
-        ("seed", str(played.seed)),
-        ("virtual time", f"{played.until:g} s of {scenario.duration:g} s"),
-        ("honest nodes", ", ".join(f"{group.count:,} {group.role}" for group in scenario.nodes)),
-        (
-            "adversaries",
-            ", ".join(
-                f"{table.count:,} {table.kind}" + (f" around {table.victim}-0" if table.victim else "")
-                for table in scenario.adversary
-            )
-            or "none",
-        ),
-        ("topology", f"{network.topology}, {degrees[0]} to {degrees[-1]} neighbours each"),
-        (
-            "links",
-            f"{1000 * network.latency:g} ms one way"
-            + (f", and between regions as in a published table ({SOURCE})" if network.regions else "")
-            + (f"; jitter {1000 * network.jitter:g} ms, {network.jitter_shape}" if network.jitter else "")
-            + (f"; {short(network.bandwidth)} bytes a second" if network.bandwidth else "; no limit of bandwidth"),
-        ),
-        ("loss", f"{network.loss:.2%} of packets sent again, {network.gossip_loss:.2%} of gossip lost for good"),
-        ("identity records", f"published by {network.identity_records}"),
-        ("troubles", _troubles(played) or "none"),
+def _tiles(played: Played) -> Markup:
+    """The figures that everyone asks for first."""
+    metrics = played.metrics
+    shown = [
+        ("delivery.coverage", "of what was published is where it should be, at the end"),
+        ("delivery.p50", "until half of all deliveries were made"),
+        ("delivery.p95", "until 95 of 100 were"),
+        ("delivery.p99", "until 99 of 100 were"),
+        ("repair.max", "was the slowest repair"),
+        ("traffic.redundancy", "copies came in vain for each that was new"),
+        ("traffic.bytes_per_node", "arrived at a node on average"),
     ]
-    return table(("", ""), rows)
-
-
-def _troubles(played: Played) -> str:
-    scenario = played.scenario
-    words = [
-        f"{table.share:.0%} of {table.role} come and go (session {table.session:g} s, {table.session_shape})"
-        for table in scenario.churn
+    if not metrics.get("repair.count", 0) + metrics.get("repair.open", 0):
+        shown = [item for item in shown if item[0] != "repair.max"]
+    if not played.recorder.delays:
+        shown = [item for item in shown if not item[0].startswith("delivery.p")]
+    tiles = [
+        tag("div", tag("strong", metric_text(name, metrics[name])), tag("span", words))
+        for name, words in shown
+        if name in metrics
     ]
-    words += [f"{table.count} {table.role} crash at {table.at:g} s" for table in scenario.crash]
-    words += [f"{table.count or 'all'} {table.role} leave at {table.at:g} s" for table in scenario.leave]
-    words += [f"a partition from {cut.at:g} to {cut.heal:g} s" for cut in scenario.partition]
-    words += [f"clocks of {table.role} jump by {table.by:g} s" for table in scenario.clock]
-    return "; ".join(words)
+    return tag("div", *tiles, class_="tiles")
 
 
-def _expectations(checked: list[Checked]) -> Markup:
+def _expectations(checked: Sequence[Checked], until: float) -> Markup:
     rows: Rows = []
     for item in checked:
         expect = item.expect
-        bounds = [f"≥ {expect.at_least:g}"] if expect.at_least is not None else []
-        bounds += [f"≤ {expect.at_most:g}"] if expect.at_most is not None else []
-        met = item.met
-        mark = (
-            tag("span", "not reached", class_="soft")
-            if met is None
-            else (tag("span", "held", class_="ok") if met else tag("span", "failed", class_="failed"))
-        )
-        meaning = joined(METRICS[expect.metric], *((tag("br"), tag("i", expect.why)) if expect.why else ()))
-        value = "–" if item.value is None else f"{item.value:,.6g}"
-        rows.append((mark, expect.metric, ", ".join(bounds), f"{item.at:g} s", value, meaning))
+        name = expect.metric
+        when = "at the end" if item.at == until else f"at {seconds(item.at)}"
+        why = (tag("small", tag("i", f"– {expect.why}")),) if expect.why else ()
+        what = joined(tag("code", name), f" {when}", tag("small", meaning(name)), *why)
+        rows.append((_mark(item.met), what, joined(*_broken(bounds_text(expect))), metric_text(name, item.value)))
     if not rows:
         return tag("p", "Nothing: the scenario only shows.")
-    return table(("", "metric", "bound", "at", "value", "what it is"), rows)
+    return table(("", "what", "wanted", "found"), rows, numbers=(3,))
+
+
+def _mark(met: bool | None) -> Markup:
+    if met is None:
+        return tag("span", "– not judged", class_="soft")
+    return tag("span", "✓ held", class_="good") if met else tag("span", "✗ failed", class_="bad")
+
+
+def _broken(parts: Sequence[str]) -> list[Markup]:
+    return [tag("div", part, class_="whole") for part in parts]
 
 
 def _delivery(played: Played) -> Markup:
     delays = sorted(played.recorder.delays)
-    metrics = played.metrics
-    rows: Rows = [(name, f"{metrics[f'delivery.{name}']:.3f} s") for name in ("p50", "p95", "p99", "max")]
+    values = {name: played.metrics.get(f"delivery.{name}") for name in ("p50", "p95", "p99", "max")}
     text = (
-        f"{len(delays):,} first arrivals of {len(played.recorder.objects):,} objects. The time runs from "
-        "publication, or from the start of the node that receives if that is later."
+        f"{len(played.recorder.objects):,} objects were published and arrived {len(delays):,} times at a node that did "
+        "not have them. The time runs from publication, or from the start of the node that receives if that is later."
     )
-    return joined(tag("p", text), distribution("Time from publication to arrival", delays), table(("", ""), rows))
+    heads = ("p50: half within", "p95: 95 of 100 within", "p99: 99 of 100 within", "all within")
+    rows: Rows = [tuple(metric_text("delivery.max", value) for value in values.values())]
+    drawn = distribution("How long objects took to arrive", delays)
+    return joined(tag("p", text), drawn, table(heads, rows) if delays else joined())
 
 
-def _marks(played: Played) -> list[tuple[float, str]]:
-    scenario = played.scenario
-    marks = [(cut.at, "partition") for cut in scenario.partition] + [(cut.heal, "heal") for cut in scenario.partition]
-    marks += [(table.at, f"{table.role} crash") for table in scenario.crash]
-    marks += [(table.at, f"{table.role} leave") for table in scenario.leave]
-    marks += [(group.start, f"{group.role} join") for group in scenario.nodes if group.start]
-    return sorted(mark for mark in marks if mark[0] <= played.until)[:MAX_MARKS]
+def _time_axis(played: Played, is_real: bool) -> Axis:
+    return Axis("time in seconds" if is_real else "virtual time in seconds", _tight(played.until), amount)
 
 
-def _coverage(played: Played) -> Markup:
-    samples, marks = played.recorder.samples, _marks(played)
+def _tight(end: float) -> Scale:
+    return straight(0.0, end, is_tight=True)
+
+
+def _happened(played: Played) -> tuple[list[Happening], Markup]:
+    shown, left = happenings(played.scenario, played.until)
+    return shown, tag("p", f"{left} more troubles are not drawn.", class_="soft") if left else joined()
+
+
+def _coverage(played: Played, time: Axis) -> Markup:
+    samples = played.recorder.samples
+    shown, note = _happened(played)
     coverage = [
         (sample.at, 1 - sample.missing / (sample.current * sample.running) if sample.current * sample.running else 1.0)
         for sample in samples
     ]
     running = [(sample.at, float(sample.running)) for sample in samples]
-    floor = max(0.0, min(share for _, share in coverage) - 0.02)
+    least = min((value for _, value in coverage), default=0.0)
+    floor = 0.0 if least < 0.6 else (0.5 if least < 0.9 else 0.9)
+    most = max((value for _, value in running), default=1.0)
+    text = (
+        "Of all pairs of a running node and an object that counts, those where the node has the object. Each "
+        "publication, and each node that comes back, makes a dip that lasts until it has reached everyone."
+    )
     return joined(
-        tag("p", "Of all pairs of a running node and an object that counts, those where the node has the object."),
-        line_chart("Coverage", coverage, x_label="virtual seconds", y_label="share", marks=marks, low=floor, high=1.0),
-        line_chart("Honest nodes that run", running, x_label="virtual seconds", y_label="nodes", marks=marks),
+        tag("p", text),
+        line_chart("Coverage", coverage, x=time, y=Axis("share", straight(floor, 1.0), share), happenings=shown),
+        note,
+        line_chart(
+            "Honest nodes that run",
+            running,
+            x=time,
+            y=Axis("nodes", straight(0.0, most, whole=True), amount),
+            happenings=shown,
+            filled=True,
+        ),
     )
 
 
-def _traffic(played: Played) -> Markup:
+def _traffic(played: Played, time: Axis) -> Markup:
     samples = played.recorder.samples
     rates = [
         (after.at, (after.bytes - before.bytes) / (after.at - before.at))
         for before, after in pairwise(samples)
         if after.at > before.at
     ]
-    chosen = [name for name in METRICS if name.startswith("traffic.")]
-    rows: Rows = [(name, short(float(played.metrics[name])), METRICS[name]) for name in chosen]
-    chart = line_chart("Bytes a second, all nodes", rates, x_label="virtual seconds", y_label="bytes a second")
-    return joined(chart, table(("", "", "what it is"), rows))
+    rows: Rows = [
+        (tag("code", name), metric_text(name, played.metrics.get(name)), meaning(name))
+        for name in METRICS
+        if name.startswith("traffic.")
+    ]
+    most = max((rate for _, rate in rates), default=1.0)
+    chart = line_chart(
+        "Traffic of all nodes together",
+        rates,
+        x=time,
+        y=Axis("bytes a second", straight(0.0, most), size),
+        happenings=_happened(played)[0],
+        filled=True,
+    )
+    return joined(chart, table(("metric", "value", "what it is"), rows, numbers=(1,)))
 
 
-def _repairs(played: Played) -> Markup:
-    repairs = sorted(played.recorder.repairs, key=lambda repair: (repair.cause != HEAL, repair.began))
+def _repairs(played: Played, time: Axis) -> Markup:
+    repairs = played.recorder.repairs
+    if not repairs:
+        return tag("p", "Nothing had to be repaired.")
+    end = played.until
+    took = [(end if repair.ended is None else repair.ended) - repair.began for repair in repairs]
+    counted = [
+        f"{count:,} × {words}" for cause, words in _CAUSES.items() if (count := sum(r.cause == cause for r in repairs))
+    ]
+    still = sum(repair.ended is None for repair in repairs)
+    text = (
+        "A repair runs from the end of a trouble until nothing is missing, at the nodes concerned, that was published "
+        f"before. There were {', '.join(counted)}; "
+        + (f"{still:,} are still open at the end." if still else "all are complete.")
+    )
+    order = sorted(range(len(repairs)), key=lambda at: (repairs[at].ended is not None, -took[at], at))
     rows: Rows = [
         (
-            repair.cause,
-            repair.who,
-            f"{repair.began:.1f} s",
-            "still open" if repair.ended is None else f"{repair.ended - repair.began:.2f} s",
+            _CAUSES[repairs[at].cause],
+            repairs[at].who,
+            f"{repairs[at].began:.1f} s",
+            tag("span", f"✗ open after {seconds(took[at])}", class_="bad")
+            if repairs[at].ended is None
+            else seconds(took[at]),
         )
-        for repair in repairs[:MAX_REPAIRS]
+        for at in order[:MAX_REPAIRS]
     ]
-    if not rows:
-        return tag("p", "Nothing had to be repaired.")
-    more = len(repairs) - len(rows)
-    return joined(
-        tag("p", "From the end of a trouble until nothing published before it was missing at the nodes concerned."),
-        table(("after", "who", "when", "took"), rows),
-        tag("p", f"And {more:,} more.") if more > 0 else joined(),
+    points = [(repairs[at].began, took[at], repairs[at].ended is not None) for at in order[:MAX_DOTS]]
+    picture = dots(
+        "When each repair began and how long it took" + (" (rings: still open)" if still else ""),
+        points,
+        x=time,
+        y=Axis("time to repair", straight(0.0, max(took)), seconds),
+        happenings=_happened(played)[0],
     )
+    title = "The slowest" if len(repairs) > len(rows) else "All"
+    listed = table(("after", "who", "when", "took"), rows, numbers=(2, 3))
+    return joined(tag("p", text), picture if len(repairs) > 1 else joined(), tag("h3", title), listed)
+
+
+def _story(played: Played, is_real: bool) -> Markup:
+    text = "The node that lacks most at the end or, if none lacks anything, the one that waited longest for an object."
+    lines = (tag("li", line) for line in worst_story(played, is_real=is_real))
+    return joined(tag("p", text, class_="soft"), tag("ol", *lines, class_="story"))
 
 
 def _metrics(played: Played) -> Markup:
-    rows: Rows = [(name, f"{played.metrics[name]:,.6g}", meaning) for name, meaning in METRICS.items()]
+    rows: Rows = [(tag("code", name), metric_text(name, played.metrics.get(name)), meaning(name)) for name in METRICS]
     faults = [f"{count:,} × {name}" for name, count in sorted(played.log.endings.items())]
     faults += [f"{count:,} × {name} when looking" for name, count in sorted(played.log.look_faults.items())]
     said = tag("p", f"Calls and looks that did not succeed: {', '.join(faults)}.") if faults else joined()
-    return joined(table(("metric", "value", "what it is"), rows), said)
+    listed = table(("metric", "value", "what it is"), rows, numbers=(1,))
+    return joined(said, tag("details", tag("summary", f"All {len(rows)} metrics"), listed))
 
 
-def _same_again(result: dict[str, Any]) -> Markup:
+def _same_again(played: Played, result: dict[str, Any], is_real: bool) -> Markup:
     shared = result["checks_shared"]
-    rows: Rows = [
-        ("trace hash", tag("code", result["trace_hash"])),
-        ("scenario hash", tag("code", result["scenario_hash"])),
-        ("seed", str(result["seed"])),
-        *((name, text) for name, text in result["versions"].items()),
-        ("CPU time here", f"{result['cost']['cpu_seconds']:g} s"),
-        ("most memory here", f"{short(float(result['cost']['peak_memory']))} bytes"),
-    ]
-    text = (
-        "The same file, seed and versions give the same trace hash on any machine. Nodes are those that ship; the "
-        f"network is simulated. Of {shared['asked']:,} checks of an object's form and signature, {shared['known']:,} "
-        "were taken from what another simulated node had found for the same bytes."
+    rows: list[tuple[Child, Child]] = [("scenario hash", tag("code", result["scenario_hash"]))]
+    if not is_real:
+        rows.append(("trace hash", tag("code", result["trace_hash"])))
+    rows.append(("versions", ", ".join(f"{name} {text}" for name, text in result["versions"].items())))
+    cost = (
+        f"{seconds(result['cost']['cpu_seconds'])} of processor time, {size(result['cost']['peak_memory'])} of memory"
     )
-    return joined(tag("p", text), table(("", ""), rows))
+    rows.append(("it took", cost + (", the nodes’ own processes not counted" if is_real else "")))
+    name = "testnet" if is_real else "simulate"
+    command = tag("p", "With the scenario’s file: ", tag("code", f"bnw {name} FILE --seed {played.seed}"))
+    if is_real:
+        text = (
+            "Real processes never do quite the same again. The same seed gives the same network, the same work and the "
+            "same troubles at the same times."
+        )
+    else:
+        text = (
+            "The same file, seed and versions give the same trace hash on any machine. "
+            f"Of {shared['asked']:,} checks of an object’s form and signature, {shared['known']:,} were taken from "
+            "what another simulated node had found for the same bytes."
+        )
+    return joined(command, tag("p", text), facts(rows))

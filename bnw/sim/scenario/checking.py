@@ -181,9 +181,14 @@ def estimated_memory(scenario: Scenario) -> int:
     return nodes * (BYTES_PER_NODE + degree * BYTES_PER_CONNECTION + (objects + records) * BYTES_PER_HELD_OBJECT)
 
 
+def usable_memory() -> int:
+    """Bytes of this machine's memory that simulations may fill."""
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * USABLE_MEMORY)
+
+
 def _check_memory(scenario: Scenario, place: str) -> None:
     need = estimated_memory(scenario)
-    there = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * USABLE_MEMORY)
+    there = usable_memory()
     if need > there:
         raise fault(
             place,

@@ -173,7 +173,10 @@ class MemoryEndpoint:
 
     def come_up(self, peering: Peering) -> None:
         """The connection exists from now on, as far as this side is concerned."""
-        if not peering.up:
+        if self.vanished:
+            # The answer to a dial from before the crash. Nobody is here any more to have the connection.
+            self.network.lose_later(peering.far)
+        elif not peering.up:
             if peering.peer in self._peerings:
                 self.lose(self._peerings[peering.peer])
             peering.up = True

@@ -15,6 +15,7 @@ import trio
 from bnw.transport.interface import PeerId
 from bnw.transport.memory.endpoint import MemoryEndpoint
 from bnw.transport.memory.links import Direction, Link
+from bnw.transport.memory.peering import Peering
 from bnw.transport.memory.queue import Call, EventQueue
 from bnw.transport.memory.traffic import Traffic
 from bnw.transport.tasks import background_tasks
@@ -108,9 +109,12 @@ class MemoryNetwork:
         endpoint = self._endpoints.pop(name, None)
         if endpoint is not None:
             self.record(name, "crash")
-            due = anyio.current_time() + CUT_NOTICED
             for peering in endpoint.vanish():
-                self._queue.call_at(due, partial(peering.far.owner.lose, peering.far))
+                self.lose_later(peering.far)
+
+    def lose_later(self, peering: Peering) -> None:
+        """The other side of `peering` has crashed, which this side notices after `CUT_NOTICED` seconds."""
+        self._queue.call_at(anyio.current_time() + CUT_NOTICED, partial(peering.owner.lose, peering))
 
     def cut(self, a: str, b: str) -> None:
         """Let nothing pass between `a` and `b`. What they send waits for `heal`, until after `CUT_NOTICED` seconds both
