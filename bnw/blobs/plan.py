@@ -147,7 +147,27 @@ class FetchPlan:
             if source.is_ready(now):
                 self._assign_to(source, now, orders)
             active += source.in_flight > 0
+        if not self._todo:
+            self._ask_others(now, active, orders)
         return orders
+
+    def _ask_others(self, now: float, active: int, orders: list[Order]) -> None:
+        """Ask another source as well for what one is silent about. Whoever is first gives it."""
+        silent = [source for source in self._sources.values() if now >= source.silent_from()]
+        for number in [number for source in silent for number in source.asked]:
+            wanted = self._wanted[number]
+            if active == MAX_SOURCES or wanted.id not in self._missing or len(self._askers(number)) > 1:
+                continue
+            for source in self._sources.values():
+                idle = not source.in_flight and source.is_ready(now)
+                if idle and number not in source.absent:
+                    source.ask(number, wanted.most, now)
+                    orders.append(Order(source.peer, wanted))
+                    active += 1
+                    break
+
+    def _askers(self, number: int) -> list[Source]:
+        return [source for source in self._sources.values() if number in source.asked]
 
     def _assign_to(self, source: Source, now: float, orders: list[Order]) -> None:
         position = 0
@@ -164,8 +184,9 @@ class FetchPlan:
             orders.append(Order(source.peer, wanted))
 
     def next_time(self, now: float) -> float:
-        """When `assign` is worth calling again although nothing has happened: the end of a rest."""
-        return min((s.rest_until for s in self._sources.values() if s.rest_until > now), default=math.inf)
+        """When `assign` is worth calling again although nothing has happened: the end of a rest, or of a silence."""
+        times = [time for s in self._sources.values() for time in (s.rest_until, s.silent_from()) if time > now]
+        return min(times, default=math.inf)
 
     def due(self, peer: PeerId) -> Wanted | None:
         """What `peer` has to answer next."""
@@ -241,7 +262,8 @@ class FetchPlan:
     def _give_back(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             id = self._wanted[number].id
-            if id in self._missing:  # else somebody has put it into the store meanwhile
+            # Else somebody has put it into the store meanwhile, or another source is asked for it as well.
+            if id in self._missing and id not in self._storing and not self._askers(number):
                 self._claims.release(id)
                 insort(self._todo, number)
 

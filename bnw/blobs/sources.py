@@ -7,6 +7,7 @@ and every answer fills it again, up to `GRACE`. So a source may pause, may be sl
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
@@ -29,6 +30,10 @@ GRACE: Final = 10.0
 """Seconds of patience that a source has at first and at most."""
 MIN_RATE: Final = 16 * KIB
 """Bytes that buy a second of patience. A whole answer buys one as well, since a small one is mostly round trip."""
+
+SILENCE: Final = 2.0
+"""Seconds after which another source is asked as well for what one that has given nothing yet is silent about. The
+patience with it goes on, but whoever waits for a small blob need not wait for the end of that."""
 
 FIRST_REST: Final = 0.5
 LONGEST_REST: Final = 30.0
@@ -71,6 +76,8 @@ class Source:
     rest_until: float = 0.0
     _rests: int = 0
     _patience: float = GRACE
+    quiet_since: float = 0.0
+    """When it last sent something, or was asked for the first of what it has yet to answer."""
     deadline: float = 0.0
     """When its patience is used up, while it has something to answer."""
 
@@ -80,6 +87,10 @@ class Source:
 
     def is_ready(self, now: float) -> bool:
         return not (self.is_hopeless or self.is_away or now < self.rest_until)
+
+    def silent_from(self) -> float:
+        """When it counts as silent; never, if it has nothing to answer or has given something before."""
+        return self.quiet_since + SILENCE if self.asked and not self.is_useful else math.inf
 
     @property
     def in_flight(self) -> int:
@@ -94,11 +105,13 @@ class Source:
     def ask(self, number: int, size: int, now: float) -> None:
         if not self.asked:
             self.deadline = now + self._patience
+            self.quiet_since = now
         self.asked.append(number)
         self.asked_bytes += size
 
     def progressed(self, size: int, now: float) -> None:
         """`size` bytes of the answer that is due have come."""
+        self.quiet_since = now
         self.deadline = min(self.deadline + size / MIN_RATE, now + GRACE)
 
     def answered(self, size: int, now: float) -> int:

@@ -74,7 +74,7 @@ class Caller:
             try:
                 reached = await self._requester.reach(offer, on_step)
                 # The provider serves the descriptor too, which carriers need not have.
-                target = target or await self._load(manifest)
+                target = target or await self._load(manifest, reached)
             except RemoteError as error:
                 self._requester.experience.failed(offer.signer)
                 tried.append(f"{did_key(offer.signer)}: {error.cause}")
@@ -138,8 +138,9 @@ class Caller:
         loaded = await self._descriptors.load(manifest)
         return export_proof(call, loaded.data, await self._catalog.provide_chain(manifest, call.body.provider))
 
-    async def _load(self, manifest: SignedObject) -> Target:
-        loaded = await self._descriptors.load(manifest)
+    async def _load(self, manifest: SignedObject, reached: ReachedProvider | None = None) -> Target:
+        peer = None if reached is None else reached.peer
+        loaded = await self._descriptors.load(manifest, prefer=() if peer is None else (peer,))
         limits = None if loaded.description is None else loaded.description.limits
         return Target(manifest, loaded.data, limits, loaded.linked)
 

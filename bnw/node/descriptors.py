@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 from bnw.blobs.fetcher import BlobFetcher
 from bnw.invoke.descriptors import Description, DescriptorPlugins
 from bnw.objects.catalog import CapabilityManifest
 from bnw.objects.signed import SignedObject
 from bnw.store.interface import Store
+from bnw.transport.interface import PeerId
 from bnw.wire.content_id import ContentId
 from bnw.wire.errors import BnwError, LocalError, RemoteError
 from bnw.wire.limits import MAX_DESCRIPTOR
@@ -23,7 +26,16 @@ FETCH_TIMEOUT = 15.0
 
 OnLinks = Callable[[Sequence[ContentId]], Awaitable[None]]
 """Told of the blobs that a descriptor links to, before they are fetched."""
-Reach = Callable[[SignedObject], Awaitable[object]]
+
+
+class Reached(Protocol):
+    """Somebody who provides a capability, and is connected."""
+
+    @property
+    def peer(self) -> PeerId | None: ...
+
+
+Reach = Callable[[SignedObject], Awaitable[Reached]]
 """Connects to somebody who provides a capability; raises `BnwError` if nobody can be reached."""
 
 
@@ -54,17 +66,24 @@ class DescriptorLoader:
         try:
             loaded = await self.load(manifest, on_links=on_links)
         except RemoteError:
-            if not await _is_reached(manifest, reach):
+            provider = await _reached(manifest, reach)
+            if not provider:
                 raise
-            return await self.load(manifest, on_links=on_links)
-        if loaded.missing and await _is_reached(manifest, reach):
-            return await self.load(manifest, on_links=on_links)
+            return await self.load(manifest, prefer=provider, on_links=on_links)
+        if loaded.missing and (provider := await _reached(manifest, reach)):
+            return await self.load(manifest, prefer=provider, on_links=on_links)
         return loaded
 
-    async def load(self, manifest: SignedObject, *, on_links: OnLinks = _tell_nobody) -> LoadedDescriptor:
-        """Bring a capability's descriptor and what it links to. Raises `RemoteError` if it cannot be had."""
+    async def load(
+        self, manifest: SignedObject, *, prefer: Sequence[PeerId] = (), on_links: OnLinks = _tell_nobody
+    ) -> LoadedDescriptor:
+        """Bring a capability's descriptor and what it links to, from `prefer`red peers first.
+
+        Raises `RemoteError` if it cannot be had.
+        """
         assert isinstance(manifest.body, CapabilityManifest)
-        data = await self._fetcher.fetch(manifest.body.descriptor, max_size=MAX_DESCRIPTOR, timeout=FETCH_TIMEOUT)
+        fetch = partial(self._fetcher.fetch, max_size=MAX_DESCRIPTOR, prefer=prefer, timeout=FETCH_TIMEOUT)
+        data = await fetch(manifest.body.descriptor)
         description = await self._plugins.describe(data)
         linked: dict[ContentId, bytes] = {}
         missing: list[ContentId] = []
@@ -72,7 +91,7 @@ class DescriptorLoader:
         await on_links(links)
         for id in links:
             try:
-                linked[id] = await self._fetcher.fetch(id, max_size=MAX_DESCRIPTOR, timeout=FETCH_TIMEOUT)
+                linked[id] = await fetch(id)
             except RemoteError as error:
                 logger.info("linked blob %s: %s", id.hex(), error)
                 missing.append(id)
@@ -115,10 +134,10 @@ class DescriptorLoader:
         return description
 
 
-async def _is_reached(manifest: SignedObject, reach: Reach) -> bool:
+async def _reached(manifest: SignedObject, reach: Reach) -> tuple[PeerId, ...]:
     try:
-        await reach(manifest)
+        peer = (await reach(manifest)).peer
     except BnwError as error:
         logger.info("nobody who provides %s: %s", manifest.id.hex(), error)
-        return False
-    return True
+        return ()
+    return () if peer is None else (peer,)
