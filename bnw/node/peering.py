@@ -18,6 +18,9 @@ CHECK_PERIOD = 5.0
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 """Seconds between attempts: doubled each time from the first to the longest, and varied by half of it."""
+EARLY_ATTEMPTS = 8
+LONGEST_EARLY_PAUSE = 4.0
+"""For so many attempts the pause grows no further: nodes that are started together wait for each other."""
 
 
 class PeerKeeper:
@@ -40,7 +43,7 @@ class PeerKeeper:
             await event.wait()
 
     async def _keep(self, address: str) -> None:
-        pause = FIRST_PAUSE
+        pause, attempts = FIRST_PAUSE, 0
         while True:
             try:
                 # Dialling a connected peer does nothing, so this is also the check that the connection stands.
@@ -49,10 +52,11 @@ class PeerKeeper:
                 if address not in self.problems:
                     logger.warning("cannot connect to %s: %s", address, error)
                 self.problems[address] = str(error)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                attempts += 1
+                pause = min(2 * pause, LONGEST_EARLY_PAUSE if attempts <= EARLY_ATTEMPTS else LONGEST_PAUSE)
                 wait = pause * (0.75 + random_below(self._environment, 500) / 1000)
             else:
                 self.problems.pop(address, None)
-                pause, wait = FIRST_PAUSE, CHECK_PERIOD
+                pause, wait, attempts = FIRST_PAUSE, CHECK_PERIOD, 0
             self._tried[address].set()
             await anyio.sleep(wait)
