@@ -309,7 +309,7 @@ def _size_of(letter: SignedObject) -> int:
 def _decode(key: bytes, data: bytes) -> HeldMail:
     try:
         if len(key) != IDENTITY_ID_SIZE + CONTENT_ID_SIZE:
-            raise InvalidError("key-size", "the key has another length")
+            raise InvalidError("field", "the key has another length")
         return HeldMail(**read_fields(HeldMail, decode_map(data, max_size=_MAX_ENTRY), "held mail"))
     except InvalidError as error:
         raise LocalError(

@@ -178,7 +178,7 @@ class MailboxServer:
         if isinstance(request, Release):
             acknowledgement = check_inbox_object(request.acknowledgement, now).verify()
             if not isinstance(acknowledgement.body, Acknowledgement):
-                raise InvalidError("wrong-kind", f"a {acknowledgement.kind} releases nothing")
+                raise InvalidError("wrong-scope", f"a {acknowledgement.kind} releases nothing")
             return Released(tuple(await self._carrier.release(acknowledgement)))
         assert isinstance(request, Deposit)
         objects = [check_delivered(data, now) for data in request.objects]

@@ -53,7 +53,7 @@ class MailboxRules:
         for key, value in await self._store.list_records(Allowance.TABLE, limit=MAX_SERVED + 1):
             try:
                 if len(key) != IDENTITY_ID_SIZE:
-                    raise InvalidError("key-size", "an identity has 32 bytes")
+                    raise InvalidError("field", "an identity has 32 bytes")
                 allowance = Allowance(**read_fields(Allowance, decode_map(value, max_size=_MAX_RULE), "mailbox rule"))
             except InvalidError as error:
                 raise LocalError(

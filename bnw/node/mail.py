@@ -202,7 +202,7 @@ class NodeMail:
         await self._store.put_objects(mail.introductions, now=self._environment.now_ms())
         for letter in mail.letters:
             if not isinstance(letter.body, PayloadManifest):
-                raise InvalidError("wrong-kind", f"a {letter.kind} is delivered otherwise")
+                raise InvalidError("wrong-scope", f"a {letter.kind} is delivered otherwise")
             for chunk in letter.body.chunks:
                 if chunk in mail.blobs:
                     await self._store.put_blob(mail.blobs[chunk])

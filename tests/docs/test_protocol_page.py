@@ -44,6 +44,7 @@ NESTED = {
 PROTOCOLS = {
     "/bnw/blob/1": "bnw.blobs.protocol",
     "/bnw/deliver/1": "bnw.inbox.delivery",
+    "/bnw/mailbox/1": "bnw.inbox.mailbox_protocol",
     "/bnw/sync/1": "bnw.sync.protocol",
 }
 
@@ -317,3 +318,8 @@ def test_the_example_payload_follows_from_the_page_and_the_code_opens_it() -> No
     assert (opened.data, opened.media_type, opened.name) == (QUESTION, "application/json", "question.json")
     direct = open_access_record(sealed, private=_given("r"), inbox_key=_given("R"), sender=sender, recipient=recipient)
     assert direct == record
+
+
+def test_every_refusal_of_a_mailbox_is_in_its_table() -> None:
+    refusals = importlib.import_module("bnw.inbox.mailbox_refusals")
+    assert {_quoted(row[0])[0] for row in _table("`/bnw/mailbox/1`", "code").rows} == set(refusals.MAILBOX_REFUSALS)
