@@ -122,11 +122,17 @@ class Collector:
         self._backoff = Backoff()
         self._pending: dict[ContentId, int] = {}
         """Letters to be handed on, and since when they have been here."""
+        self._looked_into: set[PeerId] = set()
+        """Mailboxes of which everything has been collected since this node started."""
         self._not_before: dict[ContentId, float] = {}
         """When to try again those whose payload could not be had."""
         self._witnessed: set[ContentId] = set()
         """Of these, calls that a mailbox has let go of since this node started."""
         self._wake = anyio.Event()
+
+    def may_still_hand_on(self, id: ContentId) -> bool:
+        """Whether a letter is about to be handed on, or may be: not all mailboxes have been looked into yet."""
+        return id in self._pending or not self._looked_into.issuperset(self._mailboxes())
 
     def collect_soon(self) -> None:
         """Look into the mailboxes now."""
@@ -152,6 +158,8 @@ class Collector:
                 self._backoff.failed(peer, now, jitter, first=float(report.refused.retry_after))
                 return
             self._backoff.succeeded(peer)
+            if report.is_complete:
+                self._looked_into.add(peer)
             await self._hand_on(peer)
             await self._release_taken(peer)
         except RemoteError as error:

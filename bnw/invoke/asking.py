@@ -75,6 +75,7 @@ class OpenCall:
     users: int = field(init=False, default=0)
     asking: bool = field(init=False, default=False)
     _copies: int = field(init=False, default=0)
+    _is_mailed: bool = field(init=False, default=False)
     _arriving: tuple[SignedObject, SignedObject | None] | None = field(init=False, default=None)
     _wake: anyio.Event = field(init=False, default_factory=anyio.Event)
     _lock: anyio.Lock = field(init=False, default_factory=anyio.Lock)
@@ -166,6 +167,9 @@ class OpenCall:
         """Whether the provider confirmed. Raises `RemoteError` for a final refusal; as `NotTaken` if it can be."""
         try:
             # Connected first: as long as that fails, nothing can have left this node.
+            # What a mailbox has goes that way: a direct copy could only be taken for an older one.
+            if self._is_mailed and await self._ask_by_mail(None):
+                return True
             try:
                 peer = self.peer or await self._connect()
             except RemoteError as unreachable:
@@ -191,9 +195,11 @@ class OpenCall:
         await self.handle(machine.Confirmed())
         return True
 
-    async def _ask_by_mail(self, unreachable: RemoteError) -> bool:
+    async def _ask_by_mail(self, unreachable: RemoteError | None) -> bool:
         """Leave the call at the provider's mailboxes; whether one has it. Raises `RemoteError`."""
         if not await self.parts.post.mailboxes_of(self.provider):
+            if unreachable is None:
+                return False
             raise unreachable
         await self.handle(machine.Ask())
         if self.state.phase not in {machine.SENT, machine.CONFIRMED}:
@@ -201,6 +207,7 @@ class OpenCall:
         self.first_hand = False  # several mailboxes may have it
         chunks = await attachable(self.parts.store, trusted_object(self.record.input))
         posted = await self.parts.post.deposit(self.provider, await self._objects(), chunks)
+        self._is_mailed = True
         if self.state.phase == machine.SENT:
             self.on_step("mailed", {"mailboxes": ", ".join(posted.mailboxes)})
         await self.handle(machine.Confirmed())

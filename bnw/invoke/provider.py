@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -84,6 +84,8 @@ class Provider:
         self._around: Surroundings | None = None
         self._ready = anyio.Event()
         self._opening = anyio.Lock()
+        self.may_come_by_mail: Callable[[ContentId], bool] = lambda invocation: False
+        """Whether a call that is older than this start may still be collected from a mailbox, which witnesses it."""
 
     def provide(self, provision: Provision) -> None:
         self._provisions[provision.manifest.id] = provision
@@ -226,6 +228,9 @@ class Provider:
             call.invocation, policy, now_ms=self._parts.environment.now_ms(), now=anyio.current_time()
         )
         if not is_new and not idempotent:
+            if self.may_come_by_mail(call.id):
+                del self._live[call.id]
+                raise LocalError("busy", "a mailbox may hold the call, and what it holds is collected first")
             verdict = standard(NOT_KNOWN_TO_BE_NEW)
         if verdict is not None and not self._journal.has_room_for_refusal(call.invocation.signer):
             del self._live[call.id]

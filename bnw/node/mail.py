@@ -190,6 +190,10 @@ class NodeMail:
 
     # Receiving
 
+    def may_still_hand_on(self, letter: ContentId) -> bool:
+        """Whether a mailbox may hold it. Without mailboxes none does."""
+        return bool(self.used) and self._collector.may_still_hand_on(letter)
+
     def _is_ready(self, letter: SignedObject) -> bool:
         """A call waits for its capability, which may be provided a moment after the node has started, or tomorrow."""
         body = letter.body

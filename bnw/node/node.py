@@ -154,6 +154,7 @@ class Node:
             mailboxes=self._configuration.mailboxes,
             verify=verify,
         )
+        self._provider.may_come_by_mail = self.mail.may_still_hand_on
         self.authority = DelegationDesk(
             key=keys.signing_key,
             store=store,

@@ -30,6 +30,8 @@ class Place:
     """Whom it dials."""
     neighbours: list[str] = field(default_factory=list)
     """All that it is to be connected with, whoever dials."""
+    mailboxes: list[str] = field(default_factory=list)
+    """Who holds its mail."""
     start: float = 0.0
     clock_offset_ms: int = 0
     clock_drift: float = 0.0
@@ -82,6 +84,9 @@ def make_plan(scenario: Scenario, environment: Environment) -> Plan:
                 others = [other for other in plan.of(role) if other.name not in (place.name, *place.neighbours)]
                 if others:
                     _connect(plan, place, others[random_below(environment, len(others))])
+    for place in plan.honest:
+        assert place.group is not None
+        place.mailboxes += [box.name for role in place.group.mailboxes for box in plan.of(role) if box is not place]
     for number, table in enumerate(scenario.adversary):
         if table.victim is not None:
             victim = plan.of(table.victim)[0]

@@ -186,6 +186,7 @@ class _Run:
             node = world.add(
                 place.name,
                 peers=place.peers,
+                mailboxes=place.mailboxes,
                 clock_offset_ms=place.clock_offset_ms,
                 clock_drift=place.clock_drift,
                 disk=disk,
@@ -214,6 +215,10 @@ class _Run:
     async def _join(self, troubles: Troubles, node: SimulatedNode, place: Place) -> None:
         await anyio.sleep_until(place.start)
         await troubles.bring_up(node)
+        for owner in self._plan.honest:
+            if place.name in owner.mailboxes:
+                identity = troubles.world.nodes[owner.name].identity
+                await node.node.mail.rules.allow(identity, now=node.environment.now_ms())
 
     async def _watch(self, world: World) -> None:
         pause = max(SHORTEST_SAMPLE, self._end / SAMPLES)

@@ -25,7 +25,8 @@ NOT_SEEN: Final = {
 def possible_part(scenario: Scenario) -> tuple[Scenario, list[str]]:
     """The scenario without what real processes cannot have, and a sentence about each such thing."""
     crash = tuple(replace(table, unsynced=0.0, full_for=0.0) for table in scenario.crash)
-    return replace(scenario, adversary=(), clock=(), crash=crash), list(_not_possible(scenario))
+    nodes = tuple(replace(group, mailboxes=()) for group in scenario.nodes)
+    return replace(scenario, nodes=nodes, adversary=(), clock=(), crash=crash), list(_not_possible(scenario))
 
 
 def _not_possible(scenario: Scenario) -> Iterator[str]:
@@ -45,6 +46,8 @@ def _not_possible(scenario: Scenario) -> Iterator[str]:
             yield f"[[nodes]] {group.role}: clock_drift left out; a process has the speed of this machine's clock"
         if group.write_time:
             yield f"[[nodes]] {group.role}: write_time left out; the disk is this machine's"
+        if group.mailboxes:
+            yield f"[[nodes]] {group.role}: mailboxes left out; a testnet's nodes have none"
         if group.start or group.spread:
             yield f"[[nodes]] {group.role}: a late node is there a second or more after its time; a process must start"
     for crash in scenario.crash:

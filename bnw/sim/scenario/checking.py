@@ -82,6 +82,7 @@ def _check_roles(scenario: Scenario, place: str) -> None:
         references += [(kind, "role", table.role) for table in getattr(scenario, kind)]
     references += [("adversary", "victim", table.victim) for table in scenario.adversary if table.victim is not None]
     references += [("nodes", "to", role) for group in scenario.nodes for role in group.to]
+    references += [("nodes", "mailboxes", role) for group in scenario.nodes for role in group.mailboxes]
     for kind, key, role in references:
         if role not in roles:
             raise fault(f"{place}: [[{kind}]]", f"{key}: no nodes have the role {role!r}", suggestion(role, roles))

@@ -98,6 +98,7 @@ class Nodes:
     )
     connected: bool = keys.switch("Whether they take part in the topology; else only `to` connects them", True)
     to: tuple[str, ...] = keys.names("Roles; each node also connects to one random node of each of these", ())
+    mailboxes: tuple[str, ...] = keys.names("Roles whose nodes, up to four, all hold the mail of each node", ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
