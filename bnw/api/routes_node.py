@@ -1,4 +1,4 @@
-"""Routes about the node itself: status, peers, events, blobs."""
+"""Routes about the node itself: status, peers, events."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bnw.api.render import event_json, status_json
-from bnw.api.requests import Emit, LineStream, answer, content_id_of, read_body, read_json_body, text_of, with_steps
+from bnw.api.requests import Emit, LineStream, answer, read_json_body, text_of, with_steps
 from bnw.node.node import Node
-from bnw.wire.limits import MAX_BLOB
 
 
 def node_routes(node: Node) -> list[Route]:
@@ -42,20 +41,10 @@ def node_routes(node: Node) -> list[Route]:
 
         return LineStream(produce)
 
-    async def add_blob(request: Request) -> Response:
-        data = await read_body(request, MAX_BLOB)
-        return answer({"id": (await node.add_blob(data)).hex(), "size": len(data)})
-
-    async def get_blob(request: Request) -> Response:
-        id = content_id_of(request.path_params["id"], "the blob's id")
-        return Response(await node.get_blob(id), media_type="application/octet-stream")
-
     return [
         Route("/v1/status", status),
         Route("/v1/settle", settle, methods=["POST"]),
         Route("/v1/spread", spread, methods=["POST"]),
         Route("/v1/connect", connect, methods=["POST"]),
         Route("/v1/events", events),
-        Route("/v1/blobs", add_blob, methods=["POST"]),
-        Route("/v1/blobs/{id}", get_blob),
     ]

@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 
 from bnw.api.requests import answer_error, answer_fault, answer_http_error
 from bnw.api.routes_authority import authority_routes
+from bnw.api.routes_blobs import blob_routes
 from bnw.api.routes_calls import call_routes
 from bnw.api.routes_catalog import catalog_routes
 from bnw.api.routes_follow import follow_routes
@@ -42,7 +43,7 @@ MAX_HEADERS = 32 * KIB
 def application(node: Node) -> Starlette:
     """The API of `node` as an ASGI application."""
     routes = [*node_routes(node), *catalog_routes(node), *follow_routes(node), *call_routes(node)]
-    routes += [*invocation_routes(node), *authority_routes(node), *mail_routes(node)]
+    routes += [*invocation_routes(node), *authority_routes(node), *mail_routes(node), *blob_routes(node)]
     handlers = {BnwError: answer_error, HTTPException: answer_http_error, Exception: answer_fault}
     return Starlette(routes=routes, exception_handlers=handlers)
 

@@ -69,6 +69,10 @@ class BlobFetcher:
             plan.close()
             self._bell.ring()
 
+    def wanted(self) -> frozenset[ContentId]:
+        """All blobs of the transfers that are under way, those included that have arrived."""
+        return self._claims.wanted()
+
     async def fetch(
         self, id: ContentId, *, max_size: int = MAX_BLOB, prefer: Sequence[PeerId] = (), timeout: float = PATIENCE
     ) -> bytes:

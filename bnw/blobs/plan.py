@@ -67,6 +67,10 @@ class Claims:
     def release(self, id: ContentId) -> None:
         del self._owners[id]
 
+    def wanted(self) -> frozenset[ContentId]:
+        """What all plans want or have just got."""
+        return frozenset(each.id for plan in self._plans for each in plan.wanted)
+
     def owner(self, id: ContentId) -> FetchPlan | None:
         return self._owners.get(id)
 

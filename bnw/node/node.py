@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -39,6 +40,8 @@ from bnw.node.configuration import Configuration
 from bnw.node.descriptors import DescriptorLoader
 from bnw.node.followed import FollowView
 from bnw.node.following import Following
+from bnw.node.keepers import Keepers
+from bnw.node.keeping import BlobKeeping
 from bnw.node.keyring import KeyRing
 from bnw.node.mail import NodeMail, mailbox_at
 from bnw.node.peering import PeerKeeper
@@ -65,6 +68,8 @@ logger = logging.getLogger(__name__)
 
 MAINTENANCE_PERIOD = 60.0
 """Seconds between looks for what to renew and what has expired."""
+COLLECT_EVERY = 10
+"""Such looks after which blobs that nothing needs are collected."""
 DEFAULT_PATIENCE = 5.0
 """Seconds that a node waits to hear of a capability, an offer or a key before it says that there is none."""
 SPREADING_PATIENCE = 10.0
@@ -155,6 +160,17 @@ class Node:
             verify=verify,
         )
         self._provider.may_come_by_mail = self.mail.may_still_hand_on
+        self.keepers = Keepers(
+            store=store,
+            environment=environment,
+            catalog=self.catalog,
+            plugins=self._plugins,
+            fetcher=self._fetcher,
+            asked=self._requester.records,
+            identity=keys.identity,
+            provisions=self._provider.provisions.values,
+        )
+        self.keeping = BlobKeeping(store, environment, self.keepers.all())
         self.authority = DelegationDesk(
             key=keys.signing_key,
             store=store,
@@ -360,8 +376,17 @@ class Node:
     # Blobs, peers, status
 
     async def add_blob(self, data: bytes) -> ContentId:
-        """Keep a blob and serve it to whoever asks for its id. Raises `InvalidError` (`too-large`) above 16 MiB."""
-        return await self._store.put_blob(data)
+        """Keep a blob, pinned, and serve it to whoever asks for its id.
+
+        Raises `InvalidError` (`too-large`) above 16 MiB.
+        """
+        id = await self._store.put_blob(data)
+        await self.keepers.pin(id)
+        return id
+
+    async def blob_size(self, id: ContentId) -> int | None:
+        """Bytes of a blob that is here; None if it is not."""
+        return await self._store.blob_size(id)
 
     async def get_blob(self, id: ContentId) -> bytes:
         """A blob from the store or a connected peer. Raises `RemoteError` (`blob-not-found`)."""
@@ -470,7 +495,7 @@ class Node:
         self._feed.put(CallEnded(report.invocation, report.requester, report.capability, report.status, report.code))
 
     async def _maintain(self) -> None:
-        while True:
+        for round_number in itertools.count(1):
             await anyio.sleep(MAINTENANCE_PERIOD)
             now = self._environment.now_ms()
             try:
@@ -481,6 +506,8 @@ class Node:
                 await self._provider.remove_expired(now)
                 await self._requester.records.remove_old(now)
                 await self._book.remove_expired()
+                if round_number % COLLECT_EVERY == 0:
+                    await self.keeping.collect()
             except LocalError as error:
                 # A full disk, for example. The node goes on serving what it has and tries again in a minute.
                 logger.error("maintenance: %s", error)

@@ -13,12 +13,12 @@ import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bnw.identity.private_file import PRIVATE_MODE, sync_directory
 from bnw.store.faults import damaged_blob, translated
-from bnw.wire.content_id import ContentId, content_id
+from bnw.wire.content_id import ContentId, content_id, parse_content_id
 from bnw.wire.limits import MAX_BLOB
 
 BLOBS_NAME = "blobs"
@@ -94,9 +94,33 @@ class BlobFiles:
             except FileNotFoundError:
                 return None
 
-    def delete(self, id: ContentId) -> bool:
+    def list(self, after: ContentId | None, limit: int) -> list[tuple[ContentId, int]]:
+        """Up to `limit` blobs and their sizes, ordered by id, after `after`."""
+        first = "" if after is None else after.hex()
+        found: list[tuple[ContentId, int]] = []
+        with translated(self.directory):
+            prefixes = sorted(entry.name for entry in self.directory.iterdir() if len(entry.name) == _PREFIX_LENGTH)
+            for prefix in prefixes:
+                if prefix < first[:_PREFIX_LENGTH]:
+                    continue
+                with os.scandir(self.directory / prefix) as entries:
+                    for entry in sorted(entries, key=lambda entry: entry.name):
+                        digits = prefix + entry.name
+                        if digits > first:
+                            # A file that is deleted meanwhile need not be listed.
+                            with contextlib.suppress(FileNotFoundError):
+                                size = entry.stat(follow_symlinks=False).st_size
+                                found.append((parse_content_id(digits), size))
+                if len(found) >= limit:
+                    break
+        return found[:limit]
+
+    def delete(self, id: ContentId, *, unless: Callable[[], bool] = lambda: False) -> bool:
+        """Remove a blob; False if it is not there, or `unless` says so while nobody else is at it."""
         path = self.path(id)
         with self._alone(id), translated(path):
+            if unless():
+                return False
             try:
                 path.unlink()
             except FileNotFoundError:

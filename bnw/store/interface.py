@@ -12,6 +12,7 @@ call that is cancelled may have happened or not.) Values that break a limit or a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -189,6 +190,21 @@ class Store(Protocol):
 
     async def delete_blob(self, id: ContentId) -> bool:
         """Drop a blob; False if it is not here. Objects are not touched, although they can be read as blobs."""
+        ...
+
+    async def list_blobs(self, *, after: ContentId | None = None, limit: int = 1000) -> list[tuple[ContentId, int]]:
+        """Blobs and their sizes in bytes, ordered by id, after `after`. Objects are not among them."""
+        ...
+
+    def collecting(self) -> AbstractContextManager[None]:
+        """Within the body, `collect_blob` may be called; one collection at a time."""
+        ...
+
+    async def collect_blob(self, id: ContentId) -> bool:
+        """Drop a blob that nothing needs; False if it is not here, or was put or asked for since `collecting` began.
+
+        Whoever puts a blob, or finds it here, while a collection runs can rely on it.
+        """
         ...
 
     async def put_record(self, table: str, key: bytes, value: bytes) -> None:

@@ -14,6 +14,9 @@ MAX_RECORD: Final = 1 * MIB
 
 MAX_PROOFS_PER_SIGNER: Final = 8
 """Equivocations of one signer that are kept as pairs. One convicts; a few show a habit."""
+RESERVED_OBJECTS: Final = 512
+RESERVED_BYTES: Final = 512 * KIB
+"""Beyond a signer's quota, for withdrawals and revocations alone."""
 MAX_SUPERSEDED_PER_SIGNER: Final = 256
 """Ids of one signer's replaced objects that are remembered; the oldest are forgotten first."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -43,6 +44,7 @@ class MemoryStore:
         self._watchers = ScopeWatchers()
         self._blobs: dict[ContentId, bytes] = {}
         self._blob_bytes = 0
+        self._touched: set[ContentId] | None = None
         self._records: dict[str, dict[bytes, bytes]] = {}
 
     async def put_objects(self, objects: Sequence[SignedObject], *, now: int) -> list[PutOutcome]:
@@ -126,15 +128,37 @@ class MemoryStore:
         self._tell()
         return len(held)
 
+    async def list_blobs(self, *, after: ContentId | None = None, limit: int = 1000) -> list[tuple[ContentId, int]]:
+        ids = sorted(id for id in self._blobs if after is None or id > after)[:limit]
+        return [(id, len(self._blobs[id])) for id in ids]
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        self._touched = set()
+        try:
+            yield
+        finally:
+            self._touched = None
+
+    async def collect_blob(self, id: ContentId) -> bool:
+        assert self._touched is not None
+        return id not in self._touched and await self.delete_blob(id)
+
+    def _touch(self, id: ContentId) -> None:
+        if self._touched is not None:
+            self._touched.add(id)
+
     async def put_blob(self, data: bytes) -> ContentId:
         check_blob_size(data)
         id = content_id(data)
+        self._touch(id)
         if id not in self._blobs:
             self._blobs[id] = bytes(data)
             self._blob_bytes += len(data)
         return id
 
     async def get_blob(self, id: ContentId) -> bytes | None:
+        self._touch(id)
         obj = self._index.find(id)
         return self._blobs.get(id) if obj is None else obj.data
 

@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bnw.identity.keys import IdentityId
+from bnw.objects.authority import Revocation
+from bnw.objects.catalog import Withdrawal
 from bnw.objects.rules import Precedence, is_catalog_object, precedence, sequence_of, slot_of
 from bnw.objects.signed import SignedObject
 from bnw.store.interface import PutOutcome, Quota
-from bnw.store.limits import MAX_PROOFS_PER_SIGNER, MAX_SUPERSEDED_PER_SIGNER
+from bnw.store.limits import MAX_PROOFS_PER_SIGNER, MAX_SUPERSEDED_PER_SIGNER, RESERVED_BYTES, RESERVED_OBJECTS
 from bnw.wire.content_id import ContentId
 
 
@@ -148,6 +150,9 @@ def _has_room(index: ObjectIndex, obj: SignedObject, held: Held | None, now: int
         return True
     more_objects = 0 if held is not None else 1
     more_bytes = size - (0 if held is None else held.size)
+    if isinstance(obj.body, Withdrawal | Revocation):
+        # Whoever has used up its share must still be able to take back what it has said.
+        quota = Quota(quota.objects + RESERVED_OBJECTS, quota.bytes + RESERVED_BYTES)
     if _fits(index.usage(obj.signer), more_objects, more_bytes, quota):
         return True
     index.remove_expired_of(obj.signer, now)

@@ -10,8 +10,8 @@ few (`readers`), files through a few more. Who opens a directory makes sure that
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,6 +49,7 @@ class SqliteStore:
         self._writer = writer
         self._readers = readers
         self._files = files
+        self._touched: set[ContentId] | None = None
         self._file_threads = anyio.CapacityLimiter(BLOB_THREADS)
         self._quota = quota
         self._closed = False
@@ -156,19 +157,47 @@ class SqliteStore:
     async def delete_inbox_objects(self, ids: Collection[ContentId]) -> int:
         return await self._writer.write(lambda index, _: index.remove_from_inboxes(ids))
 
+    async def list_blobs(self, *, after: ContentId | None = None, limit: int = 1000) -> list[tuple[ContentId, int]]:
+        small = await self._readers.read(lambda ask: ask.list_small_blobs(after, limit))
+        large = await self._in_file_thread(lambda: self._files.list(after, limit))
+        return sorted({*small, *large})[:limit]
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        self._touched = set()
+        try:
+            yield
+        finally:
+            self._touched = None
+
+    async def collect_blob(self, id: ContentId) -> bool:
+        touched = self._touched
+        assert touched is not None
+        # Asked again at the very moment of deletion: whoever puts the blob has touched it before it waits for its turn.
+        if await self._writer.write(lambda _, connection: id not in touched and _delete_small_blob(connection, id)):
+            return True
+        return await self._in_file_thread(lambda: self._files.delete(id, unless=lambda: id in touched))
+
+    def _touch(self, id: ContentId) -> None:
+        if self._touched is not None:
+            self._touched.add(id)
+
     async def put_blob(self, data: bytes) -> ContentId:
         check_blob_size(data)
+        id = content_id(data)
+        self._touch(id)
         if len(data) > INLINE_BLOB:
             return await self._in_file_thread(lambda: self._files.put(data))
-        id = content_id(data)
         await self._writer.write(lambda _, connection: _put_small_blob(connection, id, data), size=len(data))
         return id
 
     async def get_blob(self, id: ContentId) -> bytes | None:
+        self._touch(id)
         small = await self._readers.read(lambda ask: ask.small_blob(id))
         return await self._in_file_thread(lambda: self._files.get(id)) if small is None else small
 
     async def blob_size(self, id: ContentId) -> int | None:
+        self._touch(id)
         small = await self._readers.read(lambda ask: ask.small_blob_size(id))
         return await self._in_file_thread(lambda: self._files.size(id)) if small is None else small
 

@@ -125,6 +125,14 @@ class Queries:
         ).fetchone()
         return None if row is None else int(row[0])
 
+    def list_small_blobs(self, after: ContentId | None, limit: int) -> list[tuple[ContentId, int]]:
+        """Blobs that are kept in the database, and their sizes, ordered by id."""
+        rows = self._execute(
+            "SELECT id, length(data) FROM blobs WHERE id > ? ORDER BY id LIMIT ?",
+            (b"" if after is None else after, limit),
+        )
+        return [(ContentId(id), int(size)) for id, size in rows]
+
     def get_record(self, table: str, key: bytes) -> bytes | None:
         row = self._execute("SELECT value FROM records WHERE kind = ? AND key = ?", (table, key)).fetchone()
         return None if row is None else bytes(row[0])

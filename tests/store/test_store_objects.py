@@ -19,7 +19,7 @@ from store_objects import (
 from bnw.objects.rules import slot_of
 from bnw.objects.signed import SignedObject
 from bnw.store.interface import PutOutcome, Quota, Store
-from bnw.store.limits import MAX_PROOFS_PER_SIGNER, MAX_SUPERSEDED_PER_SIGNER
+from bnw.store.limits import MAX_PROOFS_PER_SIGNER, MAX_SUPERSEDED_PER_SIGNER, RESERVED_OBJECTS
 from bnw.wire.content_id import content_id
 from bnw.wire.errors import InvalidError
 from bnw.wire.limits import HOUR
@@ -186,6 +186,18 @@ async def test_a_signer_over_its_object_quota_gets_nothing_more_in_but_others_do
             delegation(0),
             delegation(1),
         ]
+
+
+async def test_a_signer_at_its_quota_can_still_take_back_what_it_has_said_but_not_for_ever(
+    open_store: OpenStore,
+) -> None:
+    async with open_store(Quota(objects=1)) as store:
+        assert await put(store, delegation(0), delegation(1)) == [ADDED, OVER_QUOTA]
+        assert await put(store, revocation()) == [ADDED]
+        many = [withdrawal(name=f"n{number}") for number in range(RESERVED_OBJECTS + 1)]
+        outcomes = await put(store, *many)
+        assert outcomes.count(ADDED) == RESERVED_OBJECTS - 1
+        assert await put(store, delegation(1)) == [OVER_QUOTA]
 
 
 @pytest.mark.parametrize("spare", [0, len(delegation().data) - 1])
