@@ -7,19 +7,27 @@ unprotected header is empty, the external additional data is `bnw/1`. Any COSE l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 import cbor2
 
 from bnw.identity.keys import IDENTITY_ID_SIZE, SIGNATURE_SIZE, IdentityId, SigningKey, is_valid_signature
-from bnw.wire.cbor import read_untagged
+from bnw.wire.cbor import encode_bytes, read_untagged
 from bnw.wire.errors import InvalidError
 from bnw.wire.limits import MAX_SIGNED_OBJECT
 
 EXTERNAL_AAD = b"bnw/1"
 _TAG_18 = b"\xd2"
+_ARRAY_OF_4 = b"\x84"
+_EMPTY_MAP = b"\xa0"
+_SIGNED_PREFIX = _ARRAY_OF_4 + cbor2.dumps("Signature1")
+_SIGNED_AAD = encode_bytes(EXTERNAL_AAD)
 _ALG_EDDSA = -8
 _HEADER_ALG, _HEADER_CONTENT_TYPE, _HEADER_KID = 1, 3, 4
 _MAX_PROTECTED = 128
+MAX_KNOWN_HEADERS: Final = 4096
+"""Protected headers that were read and are remembered, at most 128 bytes each: a signer has one for each kind."""
 _TYPE_PREFIX, _TYPE_SUFFIX = "application/bnw.", "+cbor"
 
 
@@ -66,6 +74,7 @@ def parse_envelope(data: bytes) -> Envelope:
     return Envelope(kind, signer, payload, signature, protected)
 
 
+@lru_cache(MAX_KNOWN_HEADERS)
 def _parse_protected(protected: bytes) -> tuple[str, IdentityId]:
     match read_untagged(protected, "protected header", max_depth=1, text_keys=False):
         case {1: -8, 3: str(content_type), 4: bytes(kid), **rest} if not rest and len(kid) == IDENTITY_ID_SIZE:
@@ -90,9 +99,11 @@ def _encode_protected(kind: str, signer: IdentityId) -> bytes:
 
 
 def _encode_envelope(protected: bytes, payload: bytes, signature: bytes) -> bytes:
-    return _TAG_18 + cbor2.dumps([protected, {}, payload, signature], canonical=True)
+    return b"".join(
+        (_TAG_18, _ARRAY_OF_4, encode_bytes(protected), _EMPTY_MAP, encode_bytes(payload), encode_bytes(signature))
+    )
 
 
 def _signed_bytes(protected: bytes, payload: bytes) -> bytes:
     """The Sig_structure of RFC 9052 section 4.4."""
-    return cbor2.dumps(["Signature1", protected, EXTERNAL_AAD, payload], canonical=True)
+    return b"".join((_SIGNED_PREFIX, encode_bytes(protected), _SIGNED_AAD, encode_bytes(payload)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from bnw.identity.keys import IDENTITY_ID_SIZE, IdentityId
@@ -33,9 +33,16 @@ def spec(codec: Codec[T], *, secret: bool = False) -> T:
     return cast(T, dataclasses.field(repr=not secret, metadata={"codec": codec}))
 
 
-def codecs_of(cls: type[Any]) -> dict[str, Codec[Any]]:
+def codecs_of(cls: type[Any]) -> Mapping[str, Codec[Any]]:
     """The codecs of a dataclass, by field name."""
-    return {field.name: field.metadata["codec"] for field in dataclasses.fields(cls)}
+    codecs = _CODECS.get(cls)
+    if codecs is None:
+        codecs = _CODECS[cls] = {field.name: field.metadata["codec"] for field in dataclasses.fields(cls)}
+    return codecs
+
+
+_CODECS: dict[type[Any], Mapping[str, Codec[Any]]] = {}
+"""What `codecs_of` has found out; one entry for each class in the program."""
 
 
 def fail(at: str, cause: str, code: str = "field") -> InvalidError:
@@ -145,6 +152,12 @@ def record(cls: type[T]) -> Codec[T]:
 def read_fields(cls: type[Any], value: dict[str, Value], at: str, *, also: Sequence[str] = ()) -> dict[str, Any]:
     """Read exactly the fields of `cls`; `also` names keys that the caller has read itself."""
     codecs = codecs_of(cls)
+    if value.keys() != {*codecs, *also}:
+        _check_names(codecs, value, at, also)
+    return {name: codec.read(value[name], f"{at}.{name}") for name, codec in codecs.items()}
+
+
+def _check_names(codecs: Mapping[str, Codec[Any]], value: dict[str, Value], at: str, also: Sequence[str]) -> None:
     for key in value:
         if key not in codecs and key not in also:
             # The key is a peer's text, and the place goes to logs and terminals.
@@ -153,11 +166,11 @@ def read_fields(cls: type[Any], value: dict[str, Value], at: str, *, also: Seque
     for name in codecs:
         if name not in value:
             raise fail(f"{at}.{name}", "this field is missing", "missing-field")
-    return {name: codec.read(value[name], f"{at}.{name}") for name, codec in codecs.items()}
 
 
 def write_fields(value: object) -> dict[str, Value]:
-    return {name: codec.write(getattr(value, name)) for name, codec in codecs_of(type(value)).items()}
+    codecs = codecs_of(type(value))
+    return {name: codec.write(getattr(value, name)) for name, codec in codecs.items()}
 
 
 def _media_type() -> Codec[str]:
