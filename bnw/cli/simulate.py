@@ -7,19 +7,21 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 from click.core import ParameterSource
 
-from bnw.cli.files import check_place
+from bnw.cli.files import check_place, unreadable
 from bnw.cli.reporting import reporting
 from bnw.wire.errors import ExitStatus, LocalError
 from bnw.wire.printable import printable
 
 if TYPE_CHECKING:
     from bnw.sim.play import Played
+    from bnw.sim.replay import Replay
 
 MAX_SEED = 2**53 - 1
 
@@ -29,6 +31,7 @@ MAX_SEED = 2**53 - 1
 @click.option("--seed", type=click.IntRange(-MAX_SEED, MAX_SEED), default=1, show_default=True, help="Decides it all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), help="Write every event to this file.")
+@click.option("--replay", type=click.Path(path_type=Path), help="Compare every event with this trace of another run.")
 @click.option("--until", metavar="T", help="Stop at this virtual time, such as 30s, and look.")
 @click.option("--report", "report_file", type=click.Path(path_type=Path), help="Write an HTML page to this file.")
 @click.option("--sweep", metavar="KEY=A,B,…", help="Play once for each value, such as network.gossip_loss=0,0.1,0.2.")
@@ -46,6 +49,7 @@ def simulate(
     seed: int,
     as_json: bool,
     trace_file: Path | None,
+    replay: Path | None,
     until: str | None,
     report_file: Path | None,
     sweep: str | None,
@@ -76,13 +80,20 @@ def simulate(
         elif shrink:
             _shrink(file, seed, as_json)
         else:
-            _play(file, seed, as_json, trace_file, until, report_file)
+            _play(file, seed, as_json, trace_file, replay, until, report_file)
 
 
 def _play(
-    file: Path, seed: int, as_json: bool, trace_file: Path | None, until: str | None, report_file: Path | None
+    file: Path,
+    seed: int,
+    as_json: bool,
+    trace_file: Path | None,
+    replay_file: Path | None,
+    until: str | None,
+    report_file: Path | None,
 ) -> None:
     from bnw.sim.play import play
+    from bnw.sim.replay import Replay
     from bnw.sim.result import Cost, to_json
     from bnw.sim.scenario import load_scenario
     from bnw.sim.scenario.keys import READ, duration
@@ -96,11 +107,27 @@ def _play(
         except ValueError as error:
             raise LocalError("usage", str(error), place="--until", exit_status=ExitStatus.USAGE) from None
     with ExitStack() as stack:
-        sink = stack.enter_context(_opened(trace_file)) if trace_file is not None else None
+        if replay_file is not None and trace_file is not None:
+            raise LocalError(
+                "usage",
+                "--replay compares the trace and does not write it",
+                place="--trace",
+                cure="leave one of them out",
+                exit_status=ExitStatus.USAGE,
+            )
+        sink: BinaryIO | Replay | None = None
+        if replay_file is not None:
+            sink = Replay(stack.enter_context(_opened_to_read(replay_file)))
+        elif trace_file is not None:
+            sink = stack.enter_context(_opened(trace_file))
         progress = stack.enter_context(_progress(scenario.title)) if sys.stderr.isatty() else _no_progress
         trace = EventTrace(None if sink is None else sink.write)
         played = play(scenario, seed, trace=trace, until=stop, progress=progress)
+        if isinstance(sink, Replay):
+            sink.finish(is_whole=stop is None)
     result = to_json(played, file.read_bytes(), Cost.so_far())
+    if isinstance(sink, Replay):
+        result["replay"] = None if sink.difference is None else asdict(sink.difference)
     if report_file is not None:
         from bnw.sim.report import report_page
 
@@ -108,10 +135,21 @@ def _play(
     if as_json:
         click.echo(json.dumps(result, indent=2))
     else:
-        for line in _lines(played, result):
+        for line in (*_lines(played, result), *(_replay_lines(sink) if isinstance(sink, Replay) else ())):
             click.echo(line)
-    if not played.passed:
+    if not played.passed or (isinstance(sink, Replay) and sink.difference is not None):
         sys.exit(int(ExitStatus.REFUSED))
+
+
+def _replay_lines(replay: Replay) -> list[str]:
+    difference = replay.difference
+    if difference is None:
+        return ["", f"the same as the trace in all {replay.lines:,} lines"]
+    lines = ["", f"the first difference from the trace is in line {difference.line:,}:"]
+    lines += [f"    {printable(line)}" for line in difference.before]
+    for mark, line in (("-", difference.expected), ("+", difference.found)):
+        lines.append(f"  {mark} {'(the trace ends here)' if line is None else printable(line)}")
+    return lines
 
 
 def _lines(played: Played, result: dict[str, Any]) -> list[str]:
@@ -270,6 +308,16 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise LocalError(
             "write-failed", error.strerror or str(error), place=str(path), exit_status=ExitStatus.USAGE
         ) from None
+    with file:
+        yield file
+
+
+@contextmanager
+def _opened_to_read(path: Path) -> Iterator[BinaryIO]:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise unreadable(str(path), error.strerror or str(error)) from None
     with file:
         yield file
 

@@ -127,7 +127,7 @@ def test_an_interrupted_sweep_leaves_no_process(tmp_path: Path, to_all: bool) ->
         command(tmp_path / "long.toml", "--seeds", "4"), stderr=subprocess.PIPE, start_new_session=True
     )
     parent = psutil.Process(process.pid)
-    while not any("spawn_main" in " ".join(child.cmdline()) for child in parent.children(recursive=True)):
+    while not any("spawn_main" in command_line(child) for child in parent.children(recursive=True)):
         assert process.poll() is None
     children = parent.children(recursive=True)
     if to_all:
@@ -139,6 +139,13 @@ def test_an_interrupted_sweep_leaves_no_process(tmp_path: Path, to_all: bool) ->
     assert b"Traceback" not in said, said
     _, alive = psutil.wait_procs(children, timeout=10)
     assert alive == []
+
+
+def command_line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has just ended
+        return ""
 
 
 def test_a_bar_on_a_terminal_shows_virtual_and_real_time(small: Path) -> None:
