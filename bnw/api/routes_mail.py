@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +157,7 @@ def message_json(view: MessageView) -> Json:
     }
 
 
-def _teller(on_step: OnStep, step: str) -> Any:
+def _teller(on_step: OnStep, step: str) -> Callable[[int, int | None], None]:
     """Tells of progress in bytes, now and then."""
     told = -TOLD_EVERY
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -154,7 +155,7 @@ def drop(session: Session, address: str) -> None:
     _change(session, without)
 
 
-def _change(session: Session, change: Any) -> None:
+def _change(session: Session, change: Callable[[list[str]], list[str]]) -> None:
     """Edit the one setting and leave the rest of the file, comments included, as it is."""
     from dataclasses import replace
 

@@ -27,11 +27,11 @@ from bnw.inbox.payload import Payload
 from bnw.inbox.post import Post
 from bnw.invoke.authority.book import DelegationBook
 from bnw.invoke.descriptors import DescriptorPlugins, OpaqueDescriptors
-from bnw.invoke.handlers import Function, Handler, python_handler
+from bnw.invoke.handlers import Function, Handler
 from bnw.invoke.mail_desk import MailDesk
 from bnw.invoke.parts import CallParts
 from bnw.invoke.policy import CallPolicy
-from bnw.invoke.provider import CallReport, Provider, Provision
+from bnw.invoke.provider import CallReport, Provider
 from bnw.invoke.requester import DEFAULT_DEADLINE, CallResult, OnStep, Requester
 from bnw.invoke.resolve import Catalog
 from bnw.node.authority import DelegationDesk
@@ -44,12 +44,19 @@ from bnw.node.keepers import Keepers
 from bnw.node.keeping import BlobKeeping
 from bnw.node.keyring import KeyRing
 from bnw.node.mail import NodeMail, mailbox_at
+from bnw.node.news import News
 from bnw.node.peering import PeerKeeper
+from bnw.node.providing import prepare_provision
 from bnw.node.publishing import Publisher
-from bnw.node.spreading import peers_without
+from bnw.node.spreading import (
+    LEAVING_LOOK_BACK,
+    LEAVING_PATIENCE,
+    SPREADING_PATIENCE,
+    peers_without,
+    said_since,
+)
 from bnw.node.views import CallEnded, CapabilityView, CatalogEntry, CatalogNews, NodeEvent, NodeStatus
-from bnw.objects.authority import Delegation, Revocation
-from bnw.objects.catalog import PROVIDE_PUBLISHER, CapabilityManifest, IdentityRecord, ProviderOffer, Withdrawal
+from bnw.objects.catalog import PROVIDE_PUBLISHER, CapabilityManifest
 from bnw.objects.rules import CATALOG
 from bnw.objects.signed import SignedObject
 from bnw.store.interface import Store
@@ -61,7 +68,6 @@ from bnw.transport.tasks import background_tasks
 from bnw.wire.content_id import ContentId
 from bnw.wire.environment import Environment
 from bnw.wire.errors import LocalError
-from bnw.wire.limits import SECOND
 from bnw.wire.names import check_name
 
 logger = logging.getLogger(__name__)
@@ -72,13 +78,6 @@ COLLECT_EVERY = 10
 """Such looks after which blobs that nothing needs are collected."""
 DEFAULT_PATIENCE = 5.0
 """Seconds that a node waits to hear of a capability, an offer or a key before it says that there is none."""
-SPREADING_PATIENCE = 10.0
-LEAVING_PATIENCE = 3.0
-LEAVING_LOOK_BACK = 10 * SECOND
-"""What is older has long reached the peers, or will never."""
-SPOKEN = (IdentityRecord, CapabilityManifest, Withdrawal, ProviderOffer, Delegation, Revocation)
-"""Kinds of catalog objects that a node says in its identity's name."""
-MAY_STILL_COME = frozenset({"unknown-capability", "no-offer", "no-inbox-key"})
 
 T = TypeVar("T")
 
@@ -105,7 +104,7 @@ class Node:
         self._configuration = configuration or Configuration()
         self._plugins: DescriptorPlugins = plugins or OpaqueDescriptors()
         self._started = environment.now_ms()
-        self._news = anyio.Event()
+        self._news = News()
         self._feed: EventFeed[NodeEvent] = EventFeed()
 
         self.catalog = Catalog(store, environment)
@@ -261,33 +260,17 @@ class Node:
                 place=reference,
                 cure="stop the other `bnw provide` first",
             )
-        if not await self.catalog.may_provide(manifest, self.identity):
-            raise LocalError(
-                "may-not-provide",
-                "the publisher does not let this identity provide the capability",
-                place=reference,
-                cure="ask the publisher for a delegation, or publish a capability of your own",
-            )
-        loaded = await self._descriptors.load(manifest)
-        if loaded.missing or (loaded.description is not None and loaded.description.errors):
-            raise LocalError(
-                "invalid-descriptor",
-                "the descriptor is not valid or a blob that it links to cannot be had",
-                place=reference,
-                cure="`bnw catalog-inspect` shows what is wrong with it",
-            )
-        given = CallPolicy() if policy is None or callable(policy) else policy
-        self._provider.provide(
-            Provision(
-                manifest=manifest,
-                descriptor=loaded.data,
-                limits=None if loaded.description is None else loaded.description.limits,
-                schemas=loaded.linked,
-                handler=python_handler(handler),
-                policy=policy if callable(policy) else lambda: given,
-                idempotent=idempotent,
-            )
+        provision = await prepare_provision(
+            manifest,
+            reference,
+            handler,
+            identity=self.identity,
+            catalog=self.catalog,
+            descriptors=self._descriptors,
+            policy=policy,
+            idempotent=idempotent,
         )
+        self._provider.provide(provision)
         return await self._publisher.offer(manifest.id)
 
     def report_progress(self, call: ContentId, stage: str, fraction: float | None, note: str | None) -> None:
@@ -414,7 +397,7 @@ class Node:
         Returns those that do not after `patience` seconds. For a node that is about to end: one that goes on tells
         them anyway.
         """
-        said = await self._said_since(self._started)
+        said = await said_since(self.catalog, self.identity, self._started)
         if said and self._transport.peers():
             on_step("spreading", {"peers": str(len(self._transport.peers()))})
         return await peers_without(self._transport, said, patience=patience)
@@ -430,13 +413,10 @@ class Node:
             if not self.mail.used:  # or calls may go on coming, by mail
                 for capability in list(self._provider.provisions):
                     await self.stop_providing(capability)
-            await peers_without(self._transport, await self._said_since(recently), patience=LEAVING_PATIENCE)
+            said = await said_since(self.catalog, self.identity, recently)
+            await peers_without(self._transport, said, patience=LEAVING_PATIENCE)
         except LocalError as error:
             logger.error("offers could not be taken back: %s", error)
-
-    async def _said_since(self, time: int) -> list[ContentId]:
-        catalog = [obj for kind in SPOKEN for obj in await self.catalog.all(kind, signer=self.identity)]
-        return [obj.id for obj in catalog if obj.body.created >= time]
 
     async def status(self) -> NodeStatus:
         summary = await self._store.scope_summary(CATALOG, now=self._environment.now_ms())
@@ -460,18 +440,7 @@ class Node:
     # Inner workings
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]], patience: float) -> T:
-        """Try again, whenever the catalog has changed, what fails only for something that may still come."""
-        deadline = anyio.current_time() + patience
-        while True:
-            news = self._news
-            try:
-                return await attempt()
-            except LocalError as error:
-                if error.code not in MAY_STILL_COME or anyio.current_time() >= deadline:
-                    raise
-            self._sync.pull_soon()
-            with anyio.move_on_at(deadline):
-                await news.wait()
+        return await self._news.patiently(attempt, patience, ask=self._sync.pull_soon)
 
     def _take_gossip(self, obj: SignedObject) -> None:
         self._take_news(obj)
@@ -481,15 +450,11 @@ class Node:
         logger.info("new %s %s", obj.kind, obj.id.hex())
         self._feed.put(CatalogNews(obj.kind, obj.id, obj.signer))
         self._following.take_news(obj)
-        self._wake()
+        self._news.tell()
 
     def _catalog_changed(self) -> None:
         self._sync.catalog_changed()
-        self._wake()
-
-    def _wake(self) -> None:
-        self._news.set()
-        self._news = anyio.Event()
+        self._news.tell()
 
     def _report_call(self, report: CallReport) -> None:
         self._feed.put(CallEnded(report.invocation, report.requester, report.capability, report.status, report.code))

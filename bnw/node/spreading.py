@@ -8,17 +8,34 @@ from collections.abc import Sequence
 import anyio
 
 from bnw.blobs.protocol import BLOB_PROTOCOL, BlobAbsent, BlobBusy, BlobFollows, GetBlob
+from bnw.identity.keys import IdentityId
+from bnw.invoke.resolve import Catalog
+from bnw.objects.authority import Delegation, Revocation
+from bnw.objects.catalog import CapabilityManifest, IdentityRecord, ProviderOffer, Withdrawal
 from bnw.objects.message import read_message
 from bnw.transport.interface import PeerId, Transport
 from bnw.transport.message_stream import MessageStream
 from bnw.wire.content_id import ContentId
 from bnw.wire.errors import InvalidError, RemoteError
-from bnw.wire.limits import MAX_SIGNED_OBJECT
+from bnw.wire.limits import MAX_SIGNED_OBJECT, SECOND
 
 logger = logging.getLogger(__name__)
 
+SPREADING_PATIENCE = 10.0
+"""Seconds that a node waits for its peers when it is asked to, and when it ends."""
+LEAVING_PATIENCE = 3.0
+LEAVING_LOOK_BACK = 10 * SECOND
+"""What is older has long reached the peers, or will never."""
+SPOKEN = (IdentityRecord, CapabilityManifest, Withdrawal, ProviderOffer, Delegation, Revocation)
+"""Kinds of catalog objects that a node says in its identity's name."""
 ASK_PERIOD = 0.1
 """Seconds between two askings for what has not arrived yet."""
+
+
+async def said_since(catalog: Catalog, identity: IdentityId, time: int) -> list[ContentId]:
+    """What `identity` has said in the catalog since a time in milliseconds."""
+    objects = [obj for kind in SPOKEN for obj in await catalog.all(kind, signer=identity)]
+    return [obj.id for obj in objects if obj.body.created >= time]
 
 
 async def peers_without(transport: Transport, objects: Sequence[ContentId], *, patience: float) -> tuple[PeerId, ...]:
