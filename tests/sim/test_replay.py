@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from io import BytesIO
 from pathlib import Path
 
@@ -76,3 +77,11 @@ def test_a_trace_that_cannot_be_read_is_said_before_anything_runs(tmp_path: Path
     scenario.write_text(SMALL)
     status, out = simulate(scenario, "--replay", tmp_path / "nothing", "--json")
     assert (status, json.loads(out)["error"]["code"]) == (2, "unreadable")
+
+
+def test_a_simulation_gives_logging_back_as_it_was(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(SMALL)
+    before = logging.root.manager.disable
+    assert simulate(scenario)[0] == 0
+    assert logging.root.manager.disable == before

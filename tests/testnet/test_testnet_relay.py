@@ -118,3 +118,14 @@ async def test_while_any_part_is_cut_off_nobody_makes_new_connections_past_it() 
     assert [await passes(relay) for relay in relays.all] == [False, True, False, False, False]
     relays.unite(frozenset("ac"))
     assert all([await passes(relay) for relay in relays.all])
+
+
+async def test_a_relay_that_ends_listens_no_more() -> None:
+    relay = Relay(Link(latency=0.0), SystemEnvironment(), target=lambda: None)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(relay.run)
+        async with await anyio.connect_tcp("127.0.0.1", relay.port):
+            pass
+        tasks.cancel_scope.cancel()
+    with pytest.raises(OSError):
+        await anyio.connect_tcp("127.0.0.1", relay.port)

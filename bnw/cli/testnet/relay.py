@@ -66,10 +66,10 @@ class Relay:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Listen and pass on until cancelled."""
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-        self.port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - no database is in sight
-        task_status.started()
-        await listener.serve(self._serve)
+        async with await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0) as listener:
+            self.port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - no database is in sight
+            task_status.started()
+            await listener.serve(self._serve)
 
     async def _serve(self, dialler: anyio.abc.SocketStream) -> None:
         async with dialler:
