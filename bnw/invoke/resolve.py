@@ -5,6 +5,7 @@ from __future__ import annotations
 from bnw.identity.keys import IdentityId, did_key, parse_did_key
 from bnw.invoke.authority.lookup import find
 from bnw.invoke.authority.question import may_provide
+from bnw.invoke.catalog_cache import CatalogCache
 from bnw.objects.body import Body
 from bnw.objects.catalog import (
     PROVIDE_ANYONE,
@@ -13,7 +14,7 @@ from bnw.objects.catalog import (
     IdentityRecord,
     ProviderOffer,
 )
-from bnw.objects.rules import capability_slot, identity_slot, is_expired
+from bnw.objects.rules import capability_slot, identity_slot
 from bnw.objects.signed import SignedObject
 from bnw.store.interface import Store
 from bnw.wire.content_id import CONTENT_ID_SIZE, parse_content_id
@@ -31,10 +32,14 @@ class Catalog:
     def __init__(self, store: Store, environment: Environment) -> None:
         self._store = store
         self._environment = environment
+        self._cache = CatalogCache(store)
 
     async def all(self, body: type[Body], *, signer: IdentityId | None = None) -> list[SignedObject]:
         """All live objects of a kind, ordered by id."""
         now = self._environment.now_ms()
+        return await self._cache.ask((body, signer), lambda: self._read_all(body, signer, now), now=now)
+
+    async def _read_all(self, body: type[Body], signer: IdentityId | None, now: int) -> list[SignedObject]:
         found: list[SignedObject] = []
         while len(found) < MAX_LISTED:
             after = found[-1].id if found else None
@@ -108,8 +113,7 @@ class Catalog:
 
     async def identity_record(self, identity: IdentityId) -> SignedObject | None:
         """The live identity record of `identity`, if it is here."""
-        obj = await self._store.held_in_slot(identity_slot(identity))
-        return None if obj is None or is_expired(obj.body, self._environment.now_ms()) else obj
+        return await self._held(identity_slot(identity))
 
     async def inbox_key(self, identity: IdentityId) -> bytes | None:
         """The key to seal new mail for `identity` to: of those valid now, the one that is valid longest."""
@@ -123,8 +127,18 @@ class Catalog:
 
     async def _is_current(self, manifest: SignedObject) -> bool:
         assert isinstance(manifest.body, CapabilityManifest)
-        held = await self._store.held_in_slot(capability_slot(manifest.signer, manifest.body.name))
-        return held is not None and held.id == manifest.id and not is_expired(held.body, self._environment.now_ms())
+        held = await self._held(capability_slot(manifest.signer, manifest.body.name))
+        return held is not None and held.id == manifest.id
+
+    async def _held(self, slot: bytes) -> SignedObject | None:
+        """What holds a slot, if it is live."""
+
+        async def read() -> list[SignedObject]:
+            obj = await self._store.held_in_slot(slot)
+            return [] if obj is None else [obj]
+
+        found = await self._cache.ask(slot, read, now=self._environment.now_ms())
+        return found[0] if found else None
 
 
 def _unknown(reference: str) -> LocalError:

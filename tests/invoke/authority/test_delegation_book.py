@@ -57,6 +57,9 @@ async def test_an_id_of_something_else_is_no_delegation(store: Store) -> None:
 
 async def test_too_many_ids_are_refused_without_reading_any() -> None:
     class Untouchable:
+        def watch_scope(self, scope: str, watcher: object) -> None:
+            """That the catalog is watched is no reading."""
+
         def __getattr__(self, name: str) -> Any:
             raise AssertionError(f"the store was asked: {name}")
 
