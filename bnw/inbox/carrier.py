@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 MAX_TAKING: Final = 16
 """Deliveries that are taken in at once, their chunks fetched. Further ones are refused as `busy`."""
 MAX_TAKING_PER_PEER: Final = 4
+MAX_REMEMBERED: Final = 200_000
+"""Objects of one inbox that are held or, until they expire, remembered as released. Beyond that none is taken."""
 PAGE: Final = 1000
 _MAX_ENTRY: Final = KIB
 
@@ -84,12 +86,14 @@ class Carrier:
         self._lock = anyio.Lock()
         self._objects: Counter[IdentityId] = Counter()
         self._bytes: Counter[IdentityId] = Counter()
+        self._released: Counter[IdentityId] = Counter()
         self._taking: Counter[PeerId] = Counter()
 
     async def load(self) -> None:
         """Count what is held. Raises `LocalError` (`store-damaged`)."""
         self._objects.clear()
         self._bytes.clear()
+        self._released.clear()
         async for identity, _, held in self._all():
             self._count(identity, held, 1)
 
@@ -98,6 +102,8 @@ class Carrier:
 
     async def take(self, peer: PeerId, mail: Mail) -> None:
         """Accept a delivery for identities that are served here, whole or not at all.
+
+        If the disk fails in the middle, a part may be held, and the next delivery of the same completes it.
 
         Raises `LocalError`: `not-here` if none of the recipients of a letter has named this mailbox in its record,
         `mailbox-full`, `busy`, `unavailable` if the chunks cannot be had from the sender, or those of the store.
@@ -119,13 +125,11 @@ class Carrier:
     async def release(self, acknowledgement: SignedObject) -> list[ContentId]:
         """Let go of what the recipient says it has; returns those ids that were held until now, durably.
 
-        Raises `LocalError`: `not-here` if the signer is not served, or those of the store.
+        For a signer that nothing is held for, served or not, that is none. Raises `LocalError` as the store does.
         """
         body = acknowledgement.body
         assert isinstance(body, Acknowledgement)
         owner = acknowledgement.signer
-        if not self.serves(owner):
-            raise LocalError(REFUSED_NOT_HERE, "an acknowledgement by nobody who is served here")
         async with self._lock:
             held = [id for id in body.objects if await self._is_waiting(owner, id)]
             for id in held:
@@ -220,6 +224,7 @@ class Carrier:
             allowance = self._rules.served[identity]
             if (
                 self._objects[identity] + objects[identity] > allowance.objects
+                or self._objects[identity] + self._released[identity] >= MAX_REMEMBERED
                 or self._bytes[identity] + sizes[identity] > allowance.bytes
             ):
                 raise LocalError(REFUSED_FULL, "the inbox has no room", place=did_key(identity))
@@ -297,7 +302,7 @@ class Carrier:
             after = page[-1][0]
 
     def _count(self, identity: IdentityId, entry: HeldMail, change: int) -> None:
-        self._objects[identity] += change
+        (self._released if entry.released else self._objects)[identity] += change
         self._bytes[identity] += change * entry.bytes
 
 

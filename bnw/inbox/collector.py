@@ -122,6 +122,8 @@ class Collector:
         self._backoff = Backoff()
         self._pending: dict[ContentId, int] = {}
         """Letters to be handed on, and since when they have been here."""
+        self._unreleased: dict[ContentId, CollectedLetter] = {}
+        """Letters that were handed on, and of which some mailbox does not know that yet."""
         self._looked_into: set[PeerId] = set()
         """Mailboxes of which everything has been collected since this node started."""
         self._not_before: dict[ContentId, float] = {}
@@ -181,7 +183,8 @@ class Collector:
             self._pending[obj.id] = self._environment.now_ms()
 
     async def _find_pending(self) -> None:
-        """What a crash has left between arrival and handing on."""
+        """What a crash has left between arrival and handing on, and between that and releasing."""
+        self._unreleased = {id: entry async for id, entry in self._all() if not self._is_released(entry)}
         now, after = self._environment.now_ms(), None
         while ids := await self._store.scope_ids(self._scope, now=now, after=after, limit=PAGE):
             for id in ids:
@@ -301,6 +304,7 @@ class Collector:
             if await self._collected(letter.id) is None:
                 entry = CollectedLetter(expires=letter.body.expires, released_by=(), sender=letter.signer)
                 await self._put(letter.id, entry)
+                self._unreleased[letter.id] = entry
             self._forget(letter.id)
 
     def _forget(self, id: ContentId) -> None:
@@ -312,9 +316,9 @@ class Collector:
         """Tell a mailbox of what was handed on and it does not know of."""
         now = self._environment.now_ms()
         by_sender: dict[IdentityId, list[tuple[ContentId, CollectedLetter]]] = {}
-        async for id, entry in self._all():
+        for id, entry in list(self._unreleased.items()):
             if now >= entry.expires:
-                await self._store.delete_record(CollectedLetter.TABLE, id)
+                del self._unreleased[id]
             elif peer not in entry.released_by:
                 by_sender.setdefault(entry.sender, []).append((id, entry))
         for sender, entries in by_sender.items():
@@ -323,7 +327,21 @@ class Collector:
                 await self._client.release(peer, self._acknowledge(sender, tuple(sorted(id for id, _ in some))))
                 for id, entry in some:
                     told = (*entry.released_by, str(peer))[-4 * MAX_MAILBOXES :]
-                    await self._put(id, replace(entry, released_by=told))
+                    known = replace(entry, released_by=told)
+                    await self._put(id, known)
+                    self._unreleased[id] = known
+                    if self._is_released(known):
+                        del self._unreleased[id]
+
+    def _is_released(self, entry: CollectedLetter) -> bool:
+        return set(self._mailboxes()).issubset(entry.released_by)
+
+    async def forget_expired(self) -> None:
+        """Forget letters that no mailbox may offer any more. Raises `LocalError`."""
+        now = self._environment.now_ms()
+        for id, expires in [(id, entry.expires) async for id, entry in self._all()]:
+            if now >= expires:
+                await self._store.delete_record(CollectedLetter.TABLE, id)
 
     def _acknowledge(self, sender: IdentityId, ids: tuple[ContentId, ...]) -> SignedObject:
         now = self._environment.now_ms()

@@ -120,6 +120,7 @@ class NodeMail:
     async def maintain(self) -> None:
         """Before the store removes what has expired, so that chunks go with the objects that list them."""
         await self.carrier.maintain()
+        await self._collector.forget_expired()
         await self.messages.remove_expired(now=self._environment.now_ms())
 
     # Sending

@@ -15,6 +15,9 @@ class CallLog:
     """Completed, but not with the answer of this call."""
     forgotten: int = 0
     """A handler ran the call, and its receipt knows of no beginning."""
+    unsettled: int = 0
+    contradicted: int = 0
+    """Of the calls that nodes take up again (`bnw.sim.taking_up`); counted when the metrics are asked for."""
     seconds: array[float] = field(default_factory=lambda: array("d"))
     endings: Counter[str] = field(default_factory=Counter)
     """How calls ended otherwise, by status and code."""

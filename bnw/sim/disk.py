@@ -1,7 +1,8 @@
 """A store in memory with a disk's troubles: writes that take time, a full disk, and what a crash takes away.
 
 The store contract says that what was given to a put survives once the put has returned. A disk that keeps the contract
-loses, in a crash, only writes that had not returned. A disk that lies, as some do, loses more: `after_crash(unsynced)`.
+loses, in a crash, only writes that had not returned, and not all of those: one may be durable a moment earlier. A disk
+that lies, as some do, loses more: `after_crash(unsynced)`.
 A torn write is the same as a lost one here, because the real store's transactions make it so.
 """
 
@@ -50,6 +51,10 @@ class _Write:
     apply: Callable[[SimulatedStore], None]
 
 
+DURABLE_AFTER = 0.75
+"""Of the time of a write. A crash after that finds it on the disk, although nobody has been told that it is there."""
+
+
 class SimulatedStore(MemoryStore):
     """A `MemoryStore` on a `Disk`."""
 
@@ -76,23 +81,32 @@ class SimulatedStore(MemoryStore):
 
     async def put_objects(self, objects: Sequence[SignedObject], *, now: int) -> list[PutOutcome]:
         await self._write()
-        return self._put_objects(objects, now)
+        outcomes = self._put_objects(objects, now)
+        await self._written()
+        return outcomes
 
     async def put_blob(self, data: bytes) -> ContentId:
         await self._write()
-        return self._put_blob(data)
+        id = self._put_blob(data)
+        await self._written()
+        return id
 
     async def delete_blob(self, id: ContentId) -> bool:
         await self._write()
-        return self._delete_blob(id)
+        there = self._delete_blob(id)
+        await self._written()
+        return there
 
     async def put_record(self, table: str, key: bytes, value: bytes) -> None:
         await self._write()
         self._put_record(table, key, value)
+        await self._written()
 
     async def delete_record(self, table: str, key: bytes) -> bool:
         await self._write()
-        return self._delete_record(table, key)
+        there = self._delete_record(table, key)
+        await self._written()
+        return there
 
     async def put_record_with_objects(
         self, table: str, key: bytes, value: bytes, objects: Sequence[SignedObject], *, now: int
@@ -100,6 +114,7 @@ class SimulatedStore(MemoryStore):
         await self._write()
         outcomes = self._put_objects(objects, now)
         self._put_record(table, key, value)
+        await self._written()
         return outcomes
 
     async def remove_expired(self, *, now: int) -> int:
@@ -111,13 +126,19 @@ class SimulatedStore(MemoryStore):
     async def delete_inbox_objects(self, ids: Collection[ContentId]) -> int:
         await self._write()
         self._keep(lambda store: _run(MemoryStore.delete_inbox_objects(store, ids)))
-        return _run(super().delete_inbox_objects(ids))
+        count = _run(super().delete_inbox_objects(ids))
+        await self._written()
+        return count
 
     async def _write(self) -> None:
         if self._disk.is_full:
             raise disk_full(Path("simulated"), "the scenario says so")
         if self._disk.write_time:
-            await anyio.sleep(self._disk.write_time)
+            await anyio.sleep(DURABLE_AFTER * self._disk.write_time)
+
+    async def _written(self) -> None:
+        if self._disk.write_time:
+            await anyio.sleep((1 - DURABLE_AFTER) * self._disk.write_time)
 
     def _keep(self, apply: Callable[[SimulatedStore], object]) -> None:
         if self._disk.can_crash:

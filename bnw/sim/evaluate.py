@@ -14,6 +14,7 @@ from bnw.sim.world import World
 async def evaluate(world: World, plan: Plan, recorder: Recorder, workload: Workload) -> dict[str, float]:
     """All metrics now."""
     recorder.retire_expired()
+    await workload.taking_up.count()
     values = _delivery(recorder) | _repair(recorder) | _calls(workload) | _traffic(world, plan, recorder)
     values |= await _catalogs(world, plan, recorder)
     values["attack.sent"] = workload.log.attacks
@@ -70,6 +71,8 @@ def _calls(workload: Workload) -> dict[str, float]:
         "calls.wrong": log.wrong,
         "calls.forgotten": log.forgotten,
         "calls.run_twice": sum(runs > 1 for runs in log.runs.values()),
+        "calls.unsettled": log.unsettled,
+        "calls.contradicted": log.contradicted,
         "calls.p50": percentile(seconds, 0.5),
         "calls.p99": percentile(seconds, 0.99),
         "fetch.made": log.looks,

@@ -42,6 +42,8 @@ METRICS: Final[Mapping[str, str]] = {
     "calls.wrong": "calls that ended with an answer that is not the right one",
     "calls.forgotten": "calls that a handler ran and whose receipt knows of no beginning",
     "calls.run_twice": "calls that a handler ran more than once",
+    "calls.unsettled": "calls of nodes that take theirs up, with no receipt, or given up although a handler ran them",
+    "calls.contradicted": "calls of nodes that take theirs up, with two receipts that contradict each other",
     "calls.p50": "seconds that a completed call took; half are faster",
     "calls.p99": "the same for 99 of 100",
     "fetch.made": "looks at a capability that have ended",

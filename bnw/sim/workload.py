@@ -20,7 +20,9 @@ from bnw.sim.calls import CallLog
 from bnw.sim.environment import SeededEnvironment
 from bnw.sim.node import SimulatedNode
 from bnw.sim.plan import Plan
+from bnw.sim.repeating import repeat_deliveries
 from bnw.sim.scenario.schema import Fetch, Follow, Invoke, Provide, Publish, Scenario
+from bnw.sim.taking_up import TakingUp
 from bnw.sim.world import World
 from bnw.transport.memory.chance import draw
 from bnw.wire.content_id import content_id
@@ -47,6 +49,10 @@ class Workload:
     published: dict[str, list[str]] = field(default_factory=dict)
     """References by the role of the publisher, those of providers included."""
     followers: list[SimulatedNode] = field(default_factory=list)
+    taking_up: TakingUp = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.taking_up = TakingUp(self.world, self.log)
 
     def start(self, tasks: TaskGroup) -> None:
         """Begin all that the scenario asks for, each node and table in a task of its own."""
@@ -127,6 +133,10 @@ class Workload:
 
     async def _invoke(self, node: SimulatedNode, table: Invoke) -> None:
         environment = self._chance(node, "invoke", table.start)
+        if table.take_up:
+            self.taking_up.begin(node)
+        if table.copies:
+            repeat_deliveries(self.world, node, table.copies)
         await anyio.sleep_until(table.start + draw(environment, table.every_shape, table.every))
         for _ in range(table.count):
             references = self.provided.get(table.of, [])

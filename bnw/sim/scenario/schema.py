@@ -140,6 +140,10 @@ class Invoke:
     every_shape: str = keys.choice("Distribution of that time", SHAPES, EXPONENTIAL)
     input: int = keys.size("Of each input", 256, most=MAX_PAYLOAD)
     deadline: float = keys.duration("Of each call", 30.0, least=1.0)
+    take_up: bool = keys.switch(
+        "Whether calls are taken up again after a crash or their deadline, until settled", False
+    )
+    copies: int = keys.count("Times that other nodes deliver each invocation once more, later", 0, least=0, most=8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
