@@ -246,7 +246,7 @@ class Collector:
     async def _hand_on_message(self, peer: PeerId, letter: SignedObject, letters: Sequence[SignedObject]) -> None:
         if letter.id in {_payload_named_by(other) for other in letters}:
             return  # it is handed on with what names it
-        if not await self._has_chunks(peer, letter, letter):
+        if not self._is_ready(letter) or not await self._has_chunks(peer, letter, letter):
             return
         try:
             await self._on_message(peer, letter)

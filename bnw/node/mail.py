@@ -17,7 +17,7 @@ from bnw.identity.keys import IdentityId, SigningKey, did_key
 from bnw.inbox.access import AccessRecord
 from bnw.inbox.carrier import Carrier
 from bnw.inbox.collector import Collector
-from bnw.inbox.delivery import Courier, InboxServer, Mail
+from bnw.inbox.delivery import REFUSED_BUSY, Courier, InboxServer, Mail
 from bnw.inbox.file_source import FileSource
 from bnw.inbox.mailbox_protocol import MailboxServer
 from bnw.inbox.mailbox_rules import MailboxRules
@@ -196,8 +196,12 @@ class NodeMail:
         return bool(self.used) and self._collector.may_still_hand_on(letter)
 
     def _is_ready(self, letter: SignedObject) -> bool:
-        """A call waits for its capability, which may be provided a moment after the node has started, or tomorrow."""
+        """A call waits for its capability, which may be provided a moment after the node has started, or tomorrow; a
+        message waits for room.
+        """
         body = letter.body
+        if isinstance(body, PayloadManifest):
+            return self.messages.has_room(letter)
         if not isinstance(body, Invocation) or self._environment.now_ms() >= body.deadline:
             return True
         return self._provides(body.capability)
@@ -208,6 +212,8 @@ class NodeMail:
         for letter in mail.letters:
             if not isinstance(letter.body, PayloadManifest):
                 raise InvalidError("wrong-scope", f"a {letter.kind} is delivered otherwise")
+            if not self.messages.has_room(letter):
+                raise LocalError(REFUSED_BUSY, "there is no room for another message")
             for chunk in letter.body.chunks:
                 if chunk in mail.blobs:
                     await self._store.put_blob(mail.blobs[chunk])

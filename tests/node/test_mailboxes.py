@@ -313,3 +313,22 @@ async def test_payloads_of_10_and_4000_bytes_cost_the_mailbox_the_same(place: Pl
     held = [obj for id in ids if (obj := await store.get_object(id)) is not None]
     assert len({(len(obj.data), obj.body.size) for obj in held if isinstance(obj.body, PayloadManifest)}) == 1
     assert len(held) == 2
+
+
+async def test_messages_that_have_no_room_wait_at_the_mailbox_and_nothing_of_them_is_fetched(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = [place.letter(bytes(20_000)) for _ in range(3)]
+    for letter in letters:
+        await place.deposit(letter)
+    monkeypatch.setattr("bnw.inbox.messages.MAX_BYTES_PER_SENDER", 50_000)
+    await place.owner.start()
+    await anyio.sleep(30)
+    kept = await place.owner.node.mail.list_messages()
+    assert len(kept) == 2
+    assert (await place.owner.store.statistics()).blobs == 2
+    assert (await place.status()).objects == 1
+    await place.owner.node.mail.drop_message(kept[0].id.hex())
+    await anyio.sleep(30)
+    assert len(await place.owner.node.mail.list_messages()) == 2
+    assert (await place.status()).objects == 0

@@ -18,6 +18,8 @@ NOT_SEEN: Final = {
     "catalog.proofs": "there are no adversaries",
     "attack.invalid_forwarded": "there are no adversaries",
     "attack.sent": "there are no adversaries",
+    "calls.unsettled": "nobody takes calls up again",
+    "calls.contradicted": "nobody takes calls up again",
 }
 """The metrics that cannot be had of real nodes, and why."""
 
@@ -26,7 +28,9 @@ def possible_part(scenario: Scenario) -> tuple[Scenario, list[str]]:
     """The scenario without what real processes cannot have, and a sentence about each such thing."""
     crash = tuple(replace(table, unsynced=0.0, full_for=0.0) for table in scenario.crash)
     nodes = tuple(replace(group, mailboxes=()) for group in scenario.nodes)
-    return replace(scenario, nodes=nodes, adversary=(), clock=(), crash=crash), list(_not_possible(scenario))
+    invoke = tuple(replace(table, take_up=False, copies=0) for table in scenario.invoke)
+    possible = replace(scenario, nodes=nodes, invoke=invoke, adversary=(), clock=(), crash=crash)
+    return possible, list(_not_possible(scenario))
 
 
 def _not_possible(scenario: Scenario) -> Iterator[str]:
@@ -53,6 +57,8 @@ def _not_possible(scenario: Scenario) -> Iterator[str]:
     for crash in scenario.crash:
         if crash.unsynced or crash.full_for:
             yield f"[[crash]] {crash.role}: SIGKILL without the disk faults (unsynced, full_for)"
+    if any(table.take_up or table.copies for table in scenario.invoke):
+        yield "[[invoke]] take_up, copies: left out; each call is made once, by one node"
     if scenario.partition:
         yield "[[partition]]: while it lasts, no new connection to a provider is possible, within a part either"
     if any(table.renew is not None for table in scenario.provide):
