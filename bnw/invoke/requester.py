@@ -1,9 +1,9 @@
 """The requester's side: choose a provider, seal, sign, keep, deliver, wait, verify.
 
-Until an invocation has left this node, another provider may be tried, and if its only copy was refused. Otherwise only
-this one may answer, and the
-requester asks again until it has the receipt or the deadline has passed; asking again never runs the call twice. What
-happens in which order is decided by `bnw.invoke.machines.requester`; `bnw.invoke.asking` has one call.
+Until an invocation has left this node, another provider may be tried, and so it may if the only copy was refused.
+Otherwise only this one may answer, and the requester asks again until it has the receipt or the deadline has passed;
+asking again never runs the call twice. What happens in which order is decided by `bnw.invoke.machines.requester`;
+`bnw.invoke.asking` has one call.
 """
 
 from __future__ import annotations

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bnw.identity.keys import IdentityId, did_key, parse_did_key
 from bnw.invoke.authority.lookup import find
 from bnw.invoke.authority.question import may_provide
+from bnw.invoke.authority.revocations import RevocationIndex
 from bnw.invoke.catalog_cache import CatalogCache
+from bnw.objects.authority import Revocation
 from bnw.objects.body import Body
 from bnw.objects.catalog import (
     PROVIDE_ANYONE,
@@ -33,6 +37,8 @@ class Catalog:
         self._store = store
         self._environment = environment
         self._cache = CatalogCache(store)
+        # Not from the cache, which other changes of the catalog empty.
+        self._revocations = RevocationIndex(store, environment, self._read_revocations)
 
     async def all(self, body: type[Body], *, signer: IdentityId | None = None) -> list[SignedObject]:
         """All live objects of a kind, ordered by id."""
@@ -48,6 +54,13 @@ class Catalog:
             if len(page) < PAGE:
                 break
         return found
+
+    async def _read_revocations(self, issuer: IdentityId) -> list[SignedObject]:
+        return await self._read_all(Revocation, issuer, self._environment.now_ms())
+
+    async def revocations_of(self, links: Sequence[SignedObject]) -> list[SignedObject]:
+        """The live revocations of these delegations by their own issuers."""
+        return await self._revocations.of(links)
 
     async def find(self, reference: str) -> SignedObject:
         """The capability manifest that `reference` means: a manifest id, a name, or `<did:key>/<name>`.

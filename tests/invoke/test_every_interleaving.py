@@ -123,3 +123,20 @@ def test_a_refused_call_stays_refused_whatever_the_policy_says_later() -> None:
     after, effects = p.provider_step(refused, p.Arrived(None, True))
     assert after == refused
     assert p.RunHandler() not in effects
+
+
+def test_the_exploration_would_notice_a_requester_that_gives_up_what_it_has_sent_twice() -> None:
+    """If a copy that came back counted although another is out there, an abandoned call would run."""
+    start = World(crashes=0, restores=0, cancellations=0, timeouts=0, returns=1)
+    seen, frontier = {start}, [start]
+    found = False
+    while frontier and not found:
+        world = frontier.pop()
+        if world.returned and world.asker is not None:
+            world = world._replace(copies=1)
+        for after in progress(world, idempotent=False):
+            found |= after.asker_disk[0] == r.ABANDONED and after.runs > 0
+            if after not in seen:
+                seen.add(after)
+                frontier.append(after)
+    assert found

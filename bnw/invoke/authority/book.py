@@ -18,7 +18,7 @@ import anyio
 from bnw.invoke.authority.chains import ChainSource
 from bnw.invoke.authority.explain import BROKEN_PLACE, explain
 from bnw.invoke.authority.ledger import Counter, UsageLedger
-from bnw.invoke.authority.lookup import CatalogReader, Found, RevocationReader, find
+from bnw.invoke.authority.lookup import CatalogReader, Found, find
 from bnw.invoke.authority.question import Question
 from bnw.invoke.authority.verdict import LinkFinding, Verdict
 from bnw.objects.authority import Delegation
@@ -96,7 +96,7 @@ class DelegationBook:
         genuine = _rightly_placed(verdict.links)
         if not genuine:
             return verdict, {}
-        revocations = await RevocationReader(self._catalog).by({link.signer for link in genuine})
+        revocations = await self._catalog.revocations_of(genuine)
         counters = await self._ledger.read(genuine[0].id, [link.id for link in genuine])
         counted: set[ContentId] = set()
         if call is not None:

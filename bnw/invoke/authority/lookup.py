@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from bnw.invoke.authority.chains import Chain, ChainSource
 from bnw.invoke.authority.explain import explain
 from bnw.invoke.authority.question import Question
 from bnw.invoke.authority.verdict import Verdict
-from bnw.objects.authority import Delegation, Revocation
+from bnw.objects.authority import Delegation
 from bnw.objects.body import Body
 from bnw.objects.signed import SignedObject
 
@@ -20,6 +20,8 @@ class CatalogReader(Protocol):
     """What is needed of `bnw.invoke.resolve.Catalog`, which uses this module itself."""
 
     async def all(self, body: type[Body], *, signer: IdentityId | None = None) -> list[SignedObject]: ...
+
+    async def revocations_of(self, links: Sequence[SignedObject]) -> list[SignedObject]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,44 +41,24 @@ async def find(catalog: CatalogReader, question: Question, *, now: int) -> Found
     verdict = explain(question, (), now=now)
     if verdict.code != "no-delegation":
         return Found(verdict)
-    revocations = RevocationReader(catalog)
     direct: list[SignedObject] = []
     for root in sorted(question.roots):
         direct += await catalog.all(Delegation, signer=root)
-    found = await _first_yes(question, ChainSource(direct).chains_for(question), revocations, now)
+    found = await _first_yes(question, ChainSource(direct).chains_for(question), catalog, now)
     if found is not None and found.verdict.allowed:
         return found
     everything = ChainSource(await catalog.all(Delegation))
-    found = await _first_yes(question, everything.chains_for(question), revocations, now)
+    found = await _first_yes(question, everything.chains_for(question), catalog, now)
     return Found(verdict) if found is None else found
 
 
-async def _first_yes(
-    question: Question, chains: Iterable[Chain], revocations: RevocationReader, now: int
-) -> Found | None:
+async def _first_yes(question: Question, chains: Iterable[Chain], catalog: CatalogReader, now: int) -> Found | None:
     likeliest = None
     for chain in chains:
         verdict = explain(question, chain, now=now)
         if verdict.allowed:
-            known = await revocations.by({link.signer for link in chain})
-            verdict = explain(question, chain, revocations=known, now=now)
+            verdict = explain(question, chain, revocations=await catalog.revocations_of(chain), now=now)
         if verdict.allowed:
             return Found(verdict, chain)
         likeliest = likeliest or Found(verdict, chain)
     return likeliest
-
-
-class RevocationReader:
-    """Reads the revocations of each issuer once. For one question: it does not notice new ones."""
-
-    def __init__(self, catalog: CatalogReader) -> None:
-        self._catalog = catalog
-        self._known: dict[IdentityId, list[SignedObject]] = {}
-
-    async def by(self, issuers: Collection[IdentityId]) -> list[SignedObject]:
-        found: list[SignedObject] = []
-        for issuer in sorted(issuers):
-            if issuer not in self._known:
-                self._known[issuer] = await self._catalog.all(Revocation, signer=issuer)
-            found += self._known[issuer]
-        return found

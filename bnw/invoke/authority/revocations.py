@@ -86,19 +86,19 @@ class RevocationIndex:
 
     async def _known_of(self, issuer: IdentityId) -> _Known:
         known = self._issuers.get(issuer)
-        if known is None:
-            # Entered first: what comes while it is read is noted, and looked at below.
-            known = self._issuers[issuer] = {}
-            try:
-                for obj in await self._read_all(issuer):
-                    _remember(known, obj)
-                await self._look_at_news(self._environment.now_ms())
-            except BaseException:
-                self._issuers.pop(issuer, None)
-                raise
+        if known is not None:
+            self._issuers.move_to_end(issuer)
+            return known
+        # Entered first: what comes while it is read is noted for the next time.
+        known, generation = self._issuers.setdefault(issuer, {}), self._generation
+        try:
+            for obj in await self._read_all(issuer):
+                _remember(known, obj)
+        except BaseException:
+            self._issuers.pop(issuer, None)
+            raise
+        if generation == self._generation:
             self._make_room(issuer)
-        self._issuers.setdefault(issuer, known)
-        self._issuers.move_to_end(issuer)
         return known
 
     def _make_room(self, issuer: IdentityId) -> None:
