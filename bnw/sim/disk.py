@@ -75,6 +75,14 @@ class SimulatedStore(MemoryStore):
                 restored._log.append(write)
         return restored
 
+    def backup(self) -> SimulatedStore:
+        """A second store with what this one holds now, as a copy of its files. Needs a disk that `can_crash`."""
+        copied = SimulatedStore(self._disk)
+        for write in self._log:
+            write.apply(copied)
+            copied._log.append(write)
+        return copied
+
     def count_foreign(self, signers: Container[IdentityId]) -> int:
         """Catalog objects by anybody but `signers`."""
         return sum(is_catalog_object(obj.body) and obj.signer not in signers for obj in self._index.objects.values())

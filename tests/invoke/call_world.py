@@ -31,6 +31,8 @@ class World(NamedTuple):
     asker_write: tuple[bool, tuple[str, bool]] | None = None
     receipt: Ending | None = None
     """The receipt that is being recorded or is kept."""
+    copies: int = 0
+    """Of the invocation, as the requester counts what has left it; 2 stands for all that is not surely fewer."""
     # The provider
     server: p.ProviderCall | None = p.ProviderCall()
     disk: Disk = (p.UNKNOWN, 0, None)
@@ -50,6 +52,7 @@ class World(NamedTuple):
     restores: int = 1
     cancellations: int = 1
     timeouts: int = 1
+    returns: int = 0
     # What has happened
     runs: int = 0
     issued: frozenset[Ending] = frozenset()
@@ -71,7 +74,9 @@ def asker_event(world: World, event: r.Event) -> World:
                 world = world._replace(asker_disk=(world.asker_disk[0], True))
             case r.Deliver(with_cancel):
                 world = world._replace(
-                    invocations=min(2, world.invocations + 1), cancels=int(with_cancel or world.cancels > 0)
+                    invocations=min(2, world.invocations + 1),
+                    copies=min(2, world.copies + 1),
+                    cancels=int(with_cancel or world.cancels > 0),
                 )
     return world
 
@@ -163,14 +168,19 @@ def progress(world: World, *, idempotent: bool, helpful: bool = False) -> Iterat
 
 
 def mishaps(world: World, *, idempotent: bool) -> Iterator[World]:
-    """Crashes, restarts, the restore, and what the people and the clock do."""
+    """Crashes, restarts, the restore, a copy that comes back, and what the people and the clock do."""
+    if world.returns and world.invocations:
+        back = world._replace(invocations=world.invocations - 1, returns=world.returns - 1)
+        is_the_only_one = world.copies == 1 and world.asker is not None
+        yield asker_event(back, r.Returned()) if is_the_only_one else back
     if world.crashes:
         fewer = world._replace(crashes=world.crashes - 1)
         if world.server is not None:
             yield server_crash(fewer)
         if world.asker is not None:
             receipt = world.receipt if world.asker_disk[0] == r.ANSWERED else None
-            yield fewer._replace(asker=None, asker_write=None, receipt=receipt)
+            # The count is not kept, so that from now on there may be any number of copies.
+            yield fewer._replace(asker=None, asker_write=None, receipt=receipt, copies=2)
     if world.server is None:
         yield server_start(world, idempotent=idempotent)
         if world.restores:

@@ -1,4 +1,4 @@
-"""One call in every order of everything: two deliveries, three crashes, one restore, a cancellation and a deadline.
+"""One call in every order of everything: deliveries, a refused copy, crashes, a restore, a cancellation, a deadline.
 
 In every state that can be reached: the handler has run at most once (unless it was declared idempotent), and as soon as
 nothing more goes wrong the requester comes to exactly one final receipt.
@@ -66,7 +66,16 @@ def settle(world: World, settled: dict[World, object], *, idempotent: bool) -> o
 
 def without_counters(world: World) -> World:
     return world._replace(
-        deliveries=0, crashes=0, restores=0, cancellations=0, timeouts=0, past=(), runs=0, issued=frozenset()
+        deliveries=0,
+        copies=0,
+        crashes=0,
+        restores=0,
+        cancellations=0,
+        timeouts=0,
+        returns=0,
+        past=(),
+        runs=0,
+        issued=frozenset(),
     )
 
 
@@ -82,6 +91,7 @@ def test_a_call_never_runs_twice_and_always_comes_to_one_receipt(
         World(crashes=1, timeouts=0),
         World(crashes=1, cancellations=0),
         World(crashes=0),
+        World(crashes=1, cancellations=0, timeouts=0, returns=1),
     ]
     seen = set().union(*(explore(world, idempotent=idempotent) for world in worlds))
     settled: dict[World, object] = {}
@@ -132,9 +142,8 @@ def test_the_exploration_would_notice_a_requester_that_gives_up_what_it_has_sent
     found = False
     while frontier and not found:
         world = frontier.pop()
-        if world.returned and world.asker is not None:
-            world = world._replace(copies=1)
-        for after in progress(world, idempotent=False):
+        careless = world._replace(copies=min(1, world.copies))
+        for after in (*progress(careless, idempotent=False), *mishaps(careless, idempotent=False)):
             found |= after.asker_disk[0] == r.ABANDONED and after.runs > 0
             if after not in seen:
                 seen.add(after)

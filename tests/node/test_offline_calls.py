@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
@@ -187,7 +186,7 @@ async def test_a_provider_restored_from_a_backup_does_not_run_a_mailed_call_agai
         await offline.provider.start()  # without providing: what it collects waits for that
         await anyio.sleep(60)
         await offline.provider.stop()
-    backup = copy.deepcopy(offline.provider.store)
+    backup = offline.provider.store.backup()
     backup._blobs.update(offline.requester.store._blobs)  # nor must the lack of chunks be what prevents it
     await offline.answer_and_leave()
     assert offline.runs == [id]
