@@ -20,6 +20,7 @@ from bnw.wire.errors import BnwError, ExitStatus, LocalError, RemoteError
 
 CONNECT_TIMEOUT = 5.0
 """Seconds. What a node does then may take as long as a call's deadline; the node itself bounds it."""
+PIECE = 1024 * 1024
 JSON_TYPE = "application/json"
 BYTES_TYPE = "application/octet-stream"
 Json = dict[str, Any]
@@ -68,6 +69,25 @@ class ApiClient:
     def get_bytes(self, path: str) -> bytes:
         with self._request("GET", path) as response, self._reaching():
             return response.read()
+
+    def pieces(self, path: str, size: int) -> Iterator[bytes]:
+        """An answer of `size` bytes, a piece at a time.
+
+        Raises `RemoteError` (`output-damaged`) at its end if it is shorter: the node ends one early in which it finds
+        something else than was declared.
+        """
+        come = 0
+        with self._request("GET", path) as response, self._reaching():
+            while data := response.read(PIECE):
+                come += len(data)
+                yield data
+        if come != size:
+            raise RemoteError(
+                "output-damaged",
+                f"{come:,} bytes came where {size:,} were declared, or the node ended",
+                place=path,
+                cure="the node's log says which (`bnw run` prints it)",
+            )
 
     @contextmanager
     def lines(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -37,6 +38,12 @@ class ThreadedProfiles:
         return await anyio.to_thread.run_sync(
             self._service.check_output, descriptor, schemas, media_type, data, limiter=self._limiter
         )
+
+    async def check_unread(
+        self, descriptor: bytes, media_type: str, size: int, *, output: bool
+    ) -> Sequence[LocatedError]:
+        check = partial(self._service.check_unread, descriptor, media_type, size, output=output)
+        return await anyio.to_thread.run_sync(check, limiter=self._limiter)
 
     async def starter(self, descriptor: bytes, schemas: Mapping[ContentId, bytes]) -> bytes | None:
         return await anyio.to_thread.run_sync(self._service.starter, descriptor, schemas, limiter=self._limiter)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bnw.identity.keys import did_key
-from bnw.inbox.payload import Payload
+from bnw.inbox.payload import Payload, StoredPayload
 from bnw.invoke.descriptors import Description
 from bnw.invoke.requester import CallResult
 from bnw.node.views import CallEnded, CapabilityView, CatalogEntry, NodeEvent, NodeStatus
@@ -125,7 +125,10 @@ def event_json(event: NodeEvent) -> Json:
     return {"event": "news", "kind": event.kind, "id": event.id.hex(), "signer": did_key(event.signer)}
 
 
-def _payload_json(payload: Payload) -> Json:
+def _payload_json(payload: Payload | StoredPayload) -> Json:
+    if isinstance(payload, StoredPayload):
+        # Too large for a document; `GET /v1/invocations/<id>/output` streams it.
+        return {"media_type": payload.media_type, "output": None, "output_bytes": payload.size}
     return {
         "media_type": payload.media_type,
         "output": _shown(payload),

@@ -151,9 +151,17 @@ def texts_of(values: Mapping[str, Any], name: str, *, most: int) -> list[str]:
 
 
 def milliseconds_of(values: Mapping[str, Any], name: str, default: int, *, most: int) -> int:
+    return _number_of(values, name, default, most, "milliseconds")
+
+
+def bytes_of(values: Mapping[str, Any], name: str, default: int, *, most: int) -> int:
+    return _number_of(values, name, default, most, "bytes")
+
+
+def _number_of(values: Mapping[str, Any], name: str, default: int, most: int, unit: str) -> int:
     text = str(values.get(name, default))
     if not text.isascii() or not text.isdecimal() or not 0 < int(text[:18]) <= most:
-        raise bad_request(f"a number of milliseconds from 1 to {most:,} is needed", name)
+        raise bad_request(f"a number of {unit} from 1 to {most:,} is needed", name)
     return int(text)
 
 

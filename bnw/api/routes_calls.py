@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from bnw.api.requests import (
     answer,
     bad_request,
     blamed_on,
+    bytes_of,
     content_id_of,
     flag_of,
     identity_of,
@@ -33,7 +35,7 @@ from bnw.api.requests import (
     with_steps,
 )
 from bnw.api.routes_catalog import LONGEST_PATIENCE
-from bnw.inbox.payload import Payload
+from bnw.inbox.payload import Payload, PayloadFile
 from bnw.invoke.handlers import Handler, ProgramHandler, ServiceHandler
 from bnw.invoke.policy import CallPolicy
 from bnw.invoke.policy_file import CapabilityPolicy
@@ -43,8 +45,8 @@ from bnw.node.policy_file import PolicyFile
 from bnw.node.views import CallEnded
 from bnw.objects.catalog import CapabilityManifest, ProviderOffer
 from bnw.transport.tasks import background_tasks
-from bnw.wire.errors import RemoteError
-from bnw.wire.limits import DAY, MAX_PAYLOAD_IN_MEMORY
+from bnw.wire.errors import ExitStatus, LocalError, RemoteError
+from bnw.wire.limits import DAY, MAX_PAYLOAD, MAX_PAYLOAD_IN_MEMORY
 
 MAX_ARGUMENTS = 256
 MAX_LISTED = 4096
@@ -101,16 +103,20 @@ def call_routes(node: Node) -> list[Route]:
             inactivity=_optional_milliseconds(parameters, "inactivity_ms"),
             any_order=flag_of(parameters, "any_order"),
             provider=identity_of(provider, "provider") if provider else None,
+            max_output=bytes_of(parameters, "max_output", MAX_PAYLOAD_IN_MEMORY, most=MAX_PAYLOAD),
             deadline_in=milliseconds_of(parameters, "deadline_ms", DEFAULT_DEADLINE, most=LONGEST_DEADLINE),
             patience=patience / 1000,
         )
         detach = flag_of(parameters, "detach")
         data = await read_body(request, MAX_PAYLOAD_IN_MEMORY)
+        path = system_text_of(parameters, "input_file", default="")
+        if path and data:
+            raise bad_request("either a body or an input_file is needed", "input_file")
         media_type, name = parameters.get("media_type"), parameters.get("name")
 
         async def produce(emit: Emit) -> None:
             given = media_type or await _usual_media_type(node, reference, patience / 1000)
-            payload = Payload(data, given, name)
+            payload = await _input_file(Path(path), given, name) if path else Payload(data, given, name)
             follow = follow_until_confirmed if detach else follow_call
             with blamed_on("input"):
                 await follow(emit, lambda on_step: call(payload, on_step=on_step))
@@ -199,6 +205,21 @@ def _handler(body: Mapping[str, Any], program: CapabilityPolicy | None) -> Handl
         environment |= program.environment or {}
         directory = program.directory or directory
     return ProgramHandler(arguments, environment=environment, directory=Path(directory))
+
+
+async def _input_file(path: Path, media_type: str, name: str | None) -> PayloadFile:
+    """An input that is a file on this machine, of which the node reads a few chunks at a time."""
+    file = anyio.Path(path)
+    try:
+        status = await file.stat()
+    except OSError as error:
+        raise LocalError(
+            "unreadable", error.strerror or str(error), place=str(path), exit_status=ExitStatus.USAGE
+        ) from error
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_PAYLOAD:
+        cause = "is no plain file" if not stat.S_ISREG(status.st_mode) else f"has more than {MAX_PAYLOAD:,} bytes"
+        raise LocalError("unreadable", cause, place=str(path), exit_status=ExitStatus.USAGE)
+    return PayloadFile(path, status.st_size, media_type, name)
 
 
 def _optional_milliseconds(values: Mapping[str, Any], name: str) -> int | None:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bnw.api.render import Json
-from bnw.api.requests import Emit, LineStream, answer, bad_request, blamed_on, content_id_of, read_json_body, text_of
+from bnw.api.requests import (
+    Emit,
+    LineStream,
+    answer,
+    bad_request,
+    blamed_on,
+    bytes_of,
+    content_id_of,
+    read_json_body,
+    text_of,
+)
 from bnw.api.routes_calls import follow_call
 from bnw.identity.keys import did_key
 from bnw.invoke.asked import AskedCall
@@ -16,6 +28,7 @@ from bnw.objects.calls import Receipt
 from bnw.objects.catalog import CapabilityManifest
 from bnw.objects.signed import trusted_object
 from bnw.wire.content_id import ContentId
+from bnw.wire.limits import MAX_PAYLOAD, MAX_PAYLOAD_IN_MEMORY
 
 MAX_SHOWN = 1000
 
@@ -40,11 +53,30 @@ def invocation_routes(node: Node) -> list[Route]:
 
     async def wait(request: Request) -> Response:
         id, _ = await found(request)
+        most = bytes_of(request.query_params, "max_output", MAX_PAYLOAD_IN_MEMORY, most=MAX_PAYLOAD)
 
         async def produce(emit: Emit) -> None:
-            await follow_call(emit, lambda on_step: node.calls.wait(id, on_step))
+            await follow_call(emit, lambda on_step: node.calls.wait(id, on_step, max_output=most))
 
         return LineStream(produce)
+
+    async def output(request: Request) -> Response:
+        """The output of a call that has completed, as it is. Ends early if it is not what the provider declared."""
+        _, call = await found(request)
+        stored = node.calls.outputs.stored(call)
+
+        async def pieces() -> AsyncIterator[bytes]:
+            async with node.calls.outputs.opened(stored) as opened:
+                async for piece in opened:
+                    yield piece
+
+        headers = {"content-length": str(stored.size)}
+        return StreamingResponse(pieces(), headers=headers, media_type="application/octet-stream")
+
+    async def let_go(request: Request) -> Response:
+        id, call = await found(request)
+        await node.calls.outputs.let_go(node.calls.outputs.stored(call))
+        return answer({"invocation_id": id.hex()})
 
     async def proof(request: Request) -> Response:
         _, call = await found(request)
@@ -65,6 +97,8 @@ def invocation_routes(node: Node) -> list[Route]:
         Route("/v1/invocations/{id}", show),
         Route("/v1/invocations/{id}/cancel", cancel, methods=["POST"]),
         Route("/v1/invocations/{id}/wait", wait, methods=["POST"]),
+        Route("/v1/invocations/{id}/output", output),
+        Route("/v1/invocations/{id}/output/let-go", let_go, methods=["POST"]),
         Route("/v1/invocations/{id}/proof", proof),
         Route("/v1/calls/{id}/progress", progress, methods=["POST"]),
     ]

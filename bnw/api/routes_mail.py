@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,9 @@ from bnw.blobs.offload import worker_threads
 from bnw.identity.keys import did_key
 from bnw.inbox.carrier import InboxStatus
 from bnw.inbox.mailbox_rules import DEFAULT_AGE, DEFAULT_BYTES, DEFAULT_OBJECTS, Allowance
-from bnw.invoke.requester import OnStep
+from bnw.invoke.asking import OnStep, byte_steps
 from bnw.node.mail import MessageView
 from bnw.node.node import Node
-
-TOLD_EVERY = 8 * 1024 * 1024
-"""Bytes after which progress is told again."""
 
 
 def mail_routes(node: Node) -> list[Route]:
@@ -81,7 +78,7 @@ def mail_routes(node: Node) -> list[Route]:
                     media_type=media_type,
                     name=name,
                     offload=offload,
-                    on_progress=_teller(on_step, "sealing"),
+                    on_progress=byte_steps(on_step, "sealing"),
                 )
             return {"id": manifest.id.hex(), "held_by": list(posted.mailboxes), "problems": list(posted.problems)}
 
@@ -98,7 +95,7 @@ def mail_routes(node: Node) -> list[Route]:
         async def work(on_step: OnStep) -> Json:
             with blamed_on("message"):
                 view, path = await node.mail.open_message(
-                    reference, directory, offload=offload, on_progress=_teller(on_step, "opening")
+                    reference, directory, offload=offload, on_progress=byte_steps(on_step, "opening")
                 )
             return {**message_json(view), "opened": True, "file": str(path)}
 
@@ -155,19 +152,6 @@ def message_json(view: MessageView) -> Json:
         "name": view.name,
         "problem": view.problem,
     }
-
-
-def _teller(on_step: OnStep, step: str) -> Callable[[int, int | None], None]:
-    """Tells of progress in bytes, now and then."""
-    told = -TOLD_EVERY
-
-    def tell(done: int, total: int | None) -> None:
-        nonlocal told
-        if done - told >= TOLD_EVERY or (done == total and done != told):
-            told = done
-            on_step(step, {"done": str(done), **({} if total is None else {"total": str(total)})})
-
-    return tell
 
 
 def _whole(body: Mapping[str, Any], name: str, default: int) -> int:

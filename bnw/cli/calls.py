@@ -15,20 +15,30 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from bnw.cli.catalog import Publication, file_path, with_option
-from bnw.cli.files import check_json, check_new, print_bytes, read_file, write_file
+from bnw.cli.files import (
+    check_json,
+    check_new,
+    check_readable,
+    print_bytes,
+    print_pieces,
+    read_file,
+    write_file,
+    write_pieces,
+)
 from bnw.cli.parameters import ANYONE, DELEGATED, caller, capability_name, identity
 from bnw.cli.reporting import report
 from bnw.cli.session import Session, node_command
 from bnw.cli.steps import step_text
-from bnw.cli.units import Duration, size_text
+from bnw.cli.units import Duration, Size, size_text
 from bnw.wire.errors import ExitStatus, LocalError, RemoteError
-from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY
+from bnw.wire.limits import MAX_PAYLOAD, MAX_PAYLOAD_IN_MEMORY
 
 if TYPE_CHECKING:
     from bnw.api.client import ApiClient
 
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 """Variables that a program always sees. Everything else, keys above all, only with --env."""
+MAX_OUTPUT_HELP = "The largest output to take, up to 1 GiB. Default: what the descriptor says, else 16 MiB."
 CURES = {
     "cancelled": "calling again makes a new call",
     "expired": "allow more time with --deadline; calling again makes a new call",
@@ -213,6 +223,7 @@ def _environment(variables: tuple[str, ...]) -> dict[str, str]:
 @click.option("--media-type", help="Of the input. Default: from the file's name, or what the descriptor names first.")
 @click.option("--output", type=file_path, help="A file for the output, instead of standard output.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--max-output", type=Size(), help=MAX_OUTPUT_HELP)
 @click.option("--provider", type=identity, metavar="IDENTITY", help="Ask only this provider.")
 @click.option("--public", is_flag=True, help="Send the input unsealed, readable by every carrier.")
 @click.option("--deadline", type=Duration(), default="2m", show_default=True, help="When to give up.")
@@ -229,6 +240,7 @@ def invoke(
     media_type: str | None,
     output: Path | None,
     force: bool,
+    max_output: int | None,
     provider: str | None,
     public: bool,
     deadline: int,
@@ -247,16 +259,22 @@ def invoke(
         raise click.UsageError("give the input with either --input or --data")
     if output is not None:
         check_new(output, force=force)
-    content = os.fsencode(data) if data is not None else read_file(source or Path("-"), MAX_PAYLOAD_IN_MEMORY)
+    large = None if source is None else _large_file(source)
+    if data is not None:
+        content = os.fsencode(data)
+    else:
+        content = b"" if large is not None else read_file(source or Path("-"), MAX_PAYLOAD_IN_MEMORY)
     name = None if source is None or str(source) == "-" else source.name
     media_type = media_type or (None if name is None else mimetypes.guess_type(name)[0])
-    if media_type == "application/json":
+    if media_type == "application/json" and large is None:
         place = "--data" if source is None else str(source)
         check_json(content, place, cure="mend it, or say what it is with --media-type")
     parameters: dict[str, Any] = {
         "reference": capability,
         "media_type": media_type,
         "name": name,
+        "input_file": large,
+        "max_output": max_output,
         "provider": provider,
         "public": public,
         "deadline_ms": deadline,
@@ -270,10 +288,21 @@ def invoke(
         client.lines("POST", "/v1/invoke", data=content, **parameters) as events,
     ):
         result = follow(session, events)
-    if "confirmed" in result:
-        _show_detached(session, result)
-    else:
-        show_result(session, result, output, force=force)
+        if "confirmed" in result:
+            _show_detached(session, result)
+        else:
+            show_result(session, client, result, output, force=force)
+
+
+def _large_file(source: Path) -> str | None:
+    """The absolute path of a plain file that does not fit in memory; the node reads it by itself.
+
+    Raises `LocalError`: `unreadable`, or `too-large` above 1 GiB.
+    """
+    if str(source) == "-" or not source.is_file() or source.stat().st_size <= MAX_PAYLOAD_IN_MEMORY:
+        return None
+    check_readable(source, MAX_PAYLOAD)
+    return str(source.absolute())
 
 
 def _show_detached(session: Session, result: dict[str, Any]) -> None:
@@ -296,13 +325,18 @@ def follow(session: Session, events: Iterator[dict[str, Any]]) -> dict[str, Any]
     )
 
 
-def show_result(session: Session, result: dict[str, Any], output: Path | None, *, force: bool) -> None:
+def show_result(
+    session: Session, client: ApiClient, result: dict[str, Any], output: Path | None, *, force: bool
+) -> None:
     """Print or write the output; for a call without one, say why, and end with the status that fits."""
     if result["status"] != "completed":
         _end_without_output(session, result)
+    session.note(f"completed; receipt {result['receipt_id']} verified")
+    if "output_base64" not in result:
+        _show_large(session, client, result, output, force=force)
+        return
     encoded = result.pop("output_base64")
     data = base64.b64decode(encoded)
-    session.note(f"completed; receipt {result['receipt_id']} verified")
     error = None if output is None else _write_output(output, data, force=force)
     if output is not None and error is None:
         result["output_file"] = str(output)
@@ -318,6 +352,22 @@ def show_result(session: Session, result: dict[str, Any], output: Path | None, *
         if not session.as_json:
             report(error, as_json=False)
         sys.exit(int(error.exit_status))
+
+
+def _show_large(
+    session: Session, client: ApiClient, result: dict[str, Any], output: Path | None, *, force: bool
+) -> None:
+    """Stream an output that is too large for memory. The node keeps it until it is in a file."""
+    call, size = f"/v1/invocations/{result['invocation_id']}", result["output_bytes"]
+    if output is not None:
+        write_pieces(output, client.pieces(f"{call}/output", size), force=force)
+        client.post(f"{call}/output/let-go")
+        result["output_file"] = str(output)
+        session.note(f"{output}: {size_text(size)}")
+    if session.as_json:
+        session.show(result, list)
+    elif output is None:
+        print_pieces(client.pieces(f"{call}/output", size))
 
 
 def _write_output(output: Path, data: bytes, *, force: bool) -> LocalError | None:

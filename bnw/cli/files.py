@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from bnw.wire.errors import ExitStatus, LocalError
+from bnw.wire.errors import BnwError, ExitStatus, LocalError
 from bnw.wire.printable import printable_lines
 
 
@@ -78,12 +79,18 @@ def check_place(path: Path) -> None:
 
 def write_file(path: Path, data: bytes, *, force: bool) -> None:
     """Write a file whole or not at all; never over another unless `force`. Raises `LocalError`."""
+    write_pieces(path, (data,), force=force)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes], *, force: bool) -> None:
+    """The same for what comes in pieces. What `pieces` raises leaves no file either."""
     from bnw.identity.private_file import sync_directory
 
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("xb") as file:
-            file.write(data)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         if force:
@@ -96,6 +103,9 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
     except FileExistsError:
         part.unlink(missing_ok=True)
         raise _exists(path) from None
+    except BnwError:
+        part.unlink(missing_ok=True)
+        raise
     except OSError as error:
         part.unlink(missing_ok=True)
         raise LocalError(
@@ -116,6 +126,21 @@ def print_bytes(data: bytes) -> None:
         return
     sys.stdout.buffer.write(data)
     # Now, since a full disk or a closed pipe could not be reported when Python ends.
+    sys.stdout.buffer.flush()
+
+
+def print_pieces(pieces: Iterable[bytes]) -> None:
+    """The same for what is too large for memory; a terminal gets none of it. Raises `LocalError` (`too-large`)."""
+    if sys.stdout.isatty():
+        raise LocalError(
+            "too-large",
+            "the output is too large for a terminal",
+            place="standard output",
+            cure="`bnw invocation wait` with --output writes it to a file",
+            exit_status=ExitStatus.USAGE,
+        )
+    for piece in pieces:
+        sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 
 

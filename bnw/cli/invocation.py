@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from bnw.cli.calls import follow, show_result
+from bnw.cli.calls import MAX_OUTPUT_HELP, follow, show_result
 from bnw.cli.catalog import file_path
 from bnw.cli.files import read_file, write_file
 from bnw.cli.session import Session, node_command
-from bnw.cli.units import moment_text, size_text
+from bnw.cli.units import Size, moment_text, size_text
 from bnw.wire.errors import ExitStatus, InvalidError, LocalError
 from bnw.wire.limits import MIB
 
@@ -63,8 +63,9 @@ def show(session: Session, id: str) -> None:
 @click.argument("id")
 @click.option("--output", type=file_path, help="A file for the output, instead of standard output.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--max-output", type=Size(), help=MAX_OUTPUT_HELP)
 @node_command
-def wait(session: Session, id: str, output: Path | None, force: bool) -> None:
+def wait(session: Session, id: str, output: Path | None, force: bool, max_output: int | None) -> None:
     """Take call ID up again, whoever began it, and print its verified output as `bnw invoke` does.
 
     \b
@@ -72,9 +73,12 @@ def wait(session: Session, id: str, output: Path | None, force: bool) -> None:
     """
     if output is not None and output.exists() and not force:
         write_file(output, b"", force=False)
-    with session.node(settled=True) as client, client.lines("POST", f"/v1/invocations/{id}/wait") as events:
+    with (
+        session.node(settled=True) as client,
+        client.lines("POST", f"/v1/invocations/{id}/wait", max_output=max_output) as events,
+    ):
         result = follow(session, events)
-    show_result(session, result, output, force=force)
+        show_result(session, client, result, output, force=force)
 
 
 @invocation.command()

@@ -28,7 +28,7 @@ def step_text(step: dict[str, Any]) -> str:
             return f"provider {step['provider']} is away; its mailboxes are asked"
         case "mailed":
             return f"left at mailbox {step['mailboxes']}; the answer comes when the provider has been there"
-        case "sealing" | "opening":
+        case "sealing" | "opening" | "fetching":
             return _progress_text(step)
         case "waiting":
             return f"not delivered yet: {step['reason']}"

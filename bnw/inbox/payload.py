@@ -1,13 +1,15 @@
 """Payloads in memory: bytes sealed for exactly their recipients under a signed manifest, and opened again.
 
-For payloads of at most `MAX_PAYLOAD_IN_MEMORY` bytes. Larger ones go through `sealing`, `transfer` and `opening`, which
-hold a few chunks at a time; the bytes that travel are the same.
+For payloads of at most `MAX_PAYLOAD_IN_MEMORY` bytes. Larger ones are a `PayloadFile`, or a `StoredPayload` before they
+are opened, and go through `sealing`, `transfer` and `opening`, which hold a few chunks at a time; the bytes that travel
+are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bnw.identity.keys import IdentityId, SigningKey
 from bnw.inbox.access import AccessRecord
@@ -27,7 +29,16 @@ from bnw.wire.environment import Environment
 from bnw.wire.errors import InvalidError
 from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY
 
-__all__ = ["CarriedPayload", "Payload", "open_payload", "publish_payload", "read_access", "seal_payload"]
+__all__ = [
+    "CarriedPayload",
+    "Payload",
+    "PayloadFile",
+    "StoredPayload",
+    "open_payload",
+    "publish_payload",
+    "read_access",
+    "seal_payload",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +49,47 @@ class Payload:
     media_type: str
     name: str | None = None
 
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadFile:
+    """The plain side of a payload in a file of `size` bytes, which must not change while it is used."""
+
+    path: Path
+    size: int
+    media_type: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPayload:
+    """A payload whose chunks are in the store, not opened yet: `bnw.inbox.opening` does that.
+
+    That the plaintext is whole, and as declared, is known once it has been opened to its end.
+    """
+
+    manifest: SignedObject
+    record: AccessRecord = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        return self.record.size
+
+    @property
+    def media_type(self) -> str:
+        return self.record.media_type
+
+    @property
+    def name(self) -> str | None:
+        return self.record.name
+
 
 @dataclass(frozen=True, slots=True)
 class CarriedPayload:
-    """The side that travels: a signed manifest and its chunks, in order."""
+    """The side that travels: a signed manifest and its chunks, in order; no chunks if they are in the store."""
 
     manifest: SignedObject
     chunks: tuple[bytes, ...] = field(repr=False)

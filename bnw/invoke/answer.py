@@ -53,16 +53,21 @@ _RETRY = re.compile(r"try again after (\d{1,9}) ms")
 class Verdict:
     """How a call ended, and the payload for the requester: the output, or a problem document.
 
-    Without a payload the receipt says `message` in the clear.
+    What came from a file is sealed already. Without a payload the receipt says `message` in the clear.
     """
 
     ending: Ending
-    payload: Payload | None = field(default=None, repr=False)
+    payload: Payload | CarriedPayload | None = field(default=None, repr=False)
     message: str = SEALED_DETAILS
 
 
-def completed(output: Payload) -> Verdict:
+def completed(output: Payload | CarriedPayload) -> Verdict:
     return Verdict(Ending(STATUS_COMPLETED), output)
+
+
+NO_INBOX_KEY: Final = Verdict(
+    Ending(STATUS_FAILED, "no-inbox-key"), None, "the requester has no inbox key to seal the output to"
+)
 
 
 def not_completed(
@@ -133,15 +138,15 @@ def sign_answer(
     payload = None
     code = verdict.ending.code
     is_public = limits is not None and limits.output.privacy == PRIVACY_PUBLIC and code is None
-    if verdict.payload is not None and is_public:
+    if isinstance(verdict.payload, CarriedPayload):
+        payload = verdict.payload
+    elif verdict.payload is not None and is_public:
         everyone = (requester, key.identity)
         payload = publish_payload(verdict.payload, sender=key, recipients=set(everyone), environment=environment)
     elif verdict.payload is not None and recipients is not None:
         payload = seal_payload(verdict.payload, sender=key, recipients=recipients, environment=environment)
     elif code is None:
-        verdict = Verdict(
-            Ending(STATUS_FAILED, "no-inbox-key"), None, "the requester has no inbox key to seal the output to"
-        )
+        verdict = NO_INBOX_KEY
     # The clock may have been set back while the call ran; the receipt keeps the order of events all the same.
     finished = max(environment.now_ms(), started or received)
     ending = verdict.ending

@@ -24,6 +24,7 @@ from bnw.objects.signed import SignedObject, sign_object, trusted_object
 from bnw.transport.interface import PeerId
 from bnw.wire.content_id import ContentId, content_id
 from bnw.wire.errors import BnwError, ExitStatus, LocalError, RemoteError
+from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY, MIB
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +40,28 @@ FINAL_REFUSALS = frozenset({f"refused-{code}" for code in (REFUSED_NOT_HERE, REF
 NOTHING_KEPT = FINAL_REFUSALS | {f"refused-{REFUSED_BUSY}"}
 """The provider kept nothing."""
 
+TOLD_EVERY = 8 * MIB
+"""Bytes after which progress is told again; what is smaller is there before anybody could read of it."""
+
 OnStep = Callable[[str, Mapping[str, str]], None]
 """Told of each step of a call as it happens: its name, and what belongs to it."""
 
 
 def no_step(step: str, details: Mapping[str, str]) -> None:
     """Takes steps that nobody asked for."""
+
+
+def byte_steps(on_step: OnStep, step: str) -> Callable[[int, int | None], None]:
+    """Makes steps of progress in bytes, one every `TOLD_EVERY`."""
+    told = 0
+
+    def tell(done: int, total: int | None) -> None:
+        nonlocal told
+        if done - told >= TOLD_EVERY or (done == total and told):
+            told = done
+            on_step(step, {"done": str(done), **({} if total is None else {"total": str(total)})})
+
+    return tell
 
 
 class NotTaken(RemoteError):
@@ -55,7 +72,8 @@ class NotTaken(RemoteError):
 class OpenCall:
     """Events go in through `handle`, one at a time. `first_hand` is true until a second copy may be on its way.
 
-    With `has_others` the call does not wait for a provider that is busy.
+    With `has_others` the call does not wait for a provider that is busy. `max_output` bounds an output of which the
+    descriptor does not say how large it may be.
     """
 
     parts: CallParts
@@ -66,6 +84,7 @@ class OpenCall:
     peer: PeerId | None = None
     on_step: OnStep = no_step
     has_others: bool = False
+    max_output: int = MAX_PAYLOAD_IN_MEMORY
     state: machine.RequesterCall = field(init=False)
     settled: anyio.Event = field(init=False, default_factory=anyio.Event)
     input_chunks: tuple[bytes, ...] | None = field(init=False, default=None)

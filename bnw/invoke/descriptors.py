@@ -84,6 +84,14 @@ class DescriptorPlugins(Protocol):
         self, descriptor: bytes, schemas: Mapping[ContentId, bytes], media_type: str, data: bytes
     ) -> Sequence[LocatedError]: ...
 
+    async def check_unread(
+        self, descriptor: bytes, media_type: str, size: int, *, output: bool
+    ) -> Sequence[LocatedError]:
+        """What is wrong with a payload of more than `MAX_PAYLOAD_IN_MEMORY` bytes, which nobody looks into: its size or
+        media type, or that there is a schema which it cannot be held to.
+        """
+        ...
+
     async def starter(self, descriptor: bytes, schemas: Mapping[ContentId, bytes]) -> bytes | None:
         """An input document to start from, if one can be derived."""
         ...
@@ -102,6 +110,11 @@ class OpaqueDescriptors:
 
     async def check_output(
         self, descriptor: bytes, schemas: Mapping[ContentId, bytes], media_type: str, data: bytes
+    ) -> Sequence[LocatedError]:
+        return ()
+
+    async def check_unread(
+        self, descriptor: bytes, media_type: str, size: int, *, output: bool
     ) -> Sequence[LocatedError]:
         return ()
 

@@ -1,5 +1,7 @@
 """A program per call: input on standard input, output on standard output, progress through a pipe of its own.
 
+An input that does not fit in memory is a file: its standard input then, and named by the variable BNW_INPUT_FILE.
+
 The program runs in a process group of its own. When its time is up, or the requester cancels, the group gets SIGTERM
 and, two seconds later, SIGKILL; when the program ends, what it left running in its group is killed. A child that leaves
 the group with `setsid` gets away; the call is over all the same, and its output is what had been written by then.
@@ -19,14 +21,17 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import IO
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from bnw.identity.keys import did_key
+from bnw.inbox.payload import PayloadFile
 from bnw.invoke.handler import Answer, Call, HandlerFailure
+from bnw.invoke.spool import Spool
 from bnw.transport.tasks import background_tasks
 from bnw.wire.errors import InvalidError
 from bnw.wire.limits import KIB
@@ -58,26 +63,31 @@ class ProgramHandler:
         self._directory = directory
 
     async def __call__(self, call: Call) -> Answer:
-        output, error_output = bytearray(), bytearray()
-        too_large = False
-        async with (
-            _progress_pipe(call) as (progress_name, progress_fd),
-            _running(self._arguments, self._variables(call, progress_name), self._directory, progress_fd) as process,
-        ):
-            assert process.stdin is not None
+        error_output = bytearray()
+        refused: HandlerFailure | None = None
+        async with AsyncExitStack() as stack:
+            output = stack.enter_context(Spool(call))
+            progress_name, progress_fd = await stack.enter_async_context(_progress_pipe(call))
+            variables = self._variables(call, progress_name)
+            process = await stack.enter_async_context(
+                _running(self._arguments, variables, self._directory, call, progress_fd)
+            )
             assert process.stdout is not None
             assert process.stderr is not None
             all_read = anyio.Event()
 
             async def read_output(stdout: ByteReceiveStream) -> None:
-                nonlocal too_large
-                too_large = not await _collect(stdout, output, call.max_output)
-                if too_large:
+                nonlocal refused
+                try:
+                    await _collect(stdout, output)
+                except HandlerFailure as failure:
+                    refused = failure
                     _signal_group(process, signal.SIGKILL)
                 all_read.set()
 
             async with anyio.create_task_group() as group:
-                group.start_soon(_feed, process.stdin, call.input.data)
+                if process.stdin is not None:
+                    group.start_soon(_feed, process.stdin, call.data)
                 group.start_soon(_collect_tail, process.stderr, error_output)
                 group.start_soon(read_output, process.stdout)
                 status = await process.wait()
@@ -85,16 +95,16 @@ class ProgramHandler:
                 with anyio.move_on_after(PIPE_GRACE):
                     await all_read.wait()
                 group.cancel_scope.cancel()
-        detail = error_output.decode(errors="replace")
-        if too_large:
-            raise HandlerFailure("output-too-large", f"the program wrote more than {call.max_output:,} bytes")
+        if refused is not None:
+            raise refused
         if status != 0:
-            raise _exit_failure(status, detail)
-        return Answer(bytes(output))
+            raise _exit_failure(status, error_output.decode(errors="replace"))
+        return output.answer()
 
     def _variables(self, call: Call, progress: str) -> dict[str, str]:
         return {
             **self._environment,
+            **({"BNW_INPUT_FILE": str(call.input.path)} if isinstance(call.input, PayloadFile) else {}),
             "BNW_CAPABILITY": call.capability.hex(),
             "BNW_DEADLINE": str(call.deadline),
             "BNW_INVOCATION": call.invocation.hex(),
@@ -106,19 +116,23 @@ class ProgramHandler:
 
 @asynccontextmanager
 async def _running(
-    arguments: list[str], variables: dict[str, str], directory: Path | None, progress_fd: int
+    arguments: list[str], variables: dict[str, str], directory: Path | None, call: Call, progress_fd: int
 ) -> AsyncIterator[Process]:
     try:
-        process = await anyio.open_process(
-            arguments,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=variables,
-            cwd=directory,
-            start_new_session=True,
-            pass_fds=[progress_fd],
-        )
+        with contextlib.ExitStack() as stack:
+            stdin: int | IO[bytes] = subprocess.PIPE
+            if isinstance(call.input, PayloadFile):
+                stdin = stack.enter_context(call.input.path.open("rb"))
+            process = await anyio.open_process(
+                arguments,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=variables,
+                cwd=directory,
+                start_new_session=True,
+                pass_fds=[progress_fd],
+            )
     except (OSError, ValueError) as error:
         raise HandlerFailure(
             "program-not-started",
@@ -187,15 +201,15 @@ async def _feed(stdin: ByteSendStream, data: bytes) -> None:
         return
 
 
-async def _collect(stdout: ByteReceiveStream, output: bytearray, limit: int) -> bool:
-    """Read all output; False as soon as it exceeds `limit` bytes."""
+async def _collect(stdout: ByteReceiveStream, output: Spool) -> None:
+    """Read all output. Raises `HandlerFailure` (`output-too-large`) as soon as it is more than may be."""
     while True:
         try:
-            output += await stdout.receive(_READ_SIZE)
+            data = await stdout.receive(_READ_SIZE)
         except (anyio.EndOfStream, anyio.ClosedResourceError):
-            return True
-        if len(output) > limit:
-            return False
+            return
+        if not await output.add(data):
+            raise HandlerFailure("output-too-large", f"the program wrote more than {output.most:,} bytes")
 
 
 async def _collect_tail(stderr: ByteReceiveStream, tail: bytearray) -> None:

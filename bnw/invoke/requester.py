@@ -17,12 +17,13 @@ import anyio
 
 from bnw.identity.keys import IdentityId, did_key
 from bnw.inbox.delivery import REFUSED_NOT_HERE
-from bnw.inbox.payload import CarriedPayload, Payload, publish_payload, seal_payload
+from bnw.inbox.payload import CarriedPayload, Payload, PayloadFile, StoredPayload
 from bnw.invoke.answer import retry_hint
 from bnw.invoke.asked import AskedCall, AskedCalls
-from bnw.invoke.asking import NotTaken, OnStep, OpenCall, connect, no_step
+from bnw.invoke.asking import NotTaken, OnStep, OpenCall, byte_steps, connect, no_step
 from bnw.invoke.attached import keep_chunks
 from bnw.invoke.authority.question import holds_invoke_right
+from bnw.invoke.carrying import carry, let_go, participants
 from bnw.invoke.checks import (
     check_participants,
     check_plain_size_and_type,
@@ -38,8 +39,8 @@ from bnw.objects.calls import STATUS_COMPLETED, Invocation, InvocationUpdate, Re
 from bnw.objects.signed import SignedObject, sign_object, trusted_object
 from bnw.transport.interface import PeerId
 from bnw.wire.content_id import ContentId
-from bnw.wire.errors import ExitStatus, InvalidError, LocalError, RemoteError
-from bnw.wire.limits import MINUTE
+from bnw.wire.errors import BnwError, ExitStatus, InvalidError, LocalError, RemoteError
+from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY, MINUTE
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class Requester:
         self._open: dict[ContentId, OpenCall] = {}
         self.records = AskedCalls(parts.store)
         self.experience = Experience()
-        self._outputs = OutputOpener(parts)
+        self.outputs = OutputOpener(parts)
 
     # What arrives
 
@@ -105,41 +106,48 @@ class Requester:
     async def call(
         self,
         target: Target,
-        payload: Payload,
+        payload: Payload | PayloadFile,
         reached: ReachedProvider,
         *,
         public: bool = False,
         deadline_in: int = DEFAULT_DEADLINE,
         inactivity: int | None = None,
         has_others: bool = False,
+        max_output: int = MAX_PAYLOAD_IN_MEMORY,
         on_step: OnStep = no_step,
     ) -> CallResult:
         """Call a capability and return its verified end, whatever that is.
 
         `deadline_in` and `inactivity`, the longest silence of the provider's handler, are in milliseconds. If this is
-        cancelled, the call goes on: `wait` takes it up. Raises `LocalError`: `no-inbox-key`, `profile-unavailable` or
+        cancelled, the call goes on: `wait` takes it up. `max_output` is how many bytes of output to take if the
+        descriptor does not say. Raises `LocalError`: `no-inbox-key`, `profile-unavailable` or
         `deadline-passed`; `InvalidError` with the code of what is wrong with the payload; `NotTaken` if the provider
         refused the only copy, with `has_others` also for being busy; `RemoteError` with the code of the answer.
         """
         limits = None if target.limits is None else target.limits.input
-        check_plain_size_and_type(len(payload.data), payload.media_type, limits)
+        check_plain_size_and_type(payload.size, payload.media_type, limits)
         public = public or (limits is not None and limits.privacy == PRIVACY_PUBLIC)
         provider = reached.offer.signer
-        carried = await self._carry(payload, provider, public=public)
+        carried = await self._carry(payload, provider, public=public, on_step=on_step)
         if limits is not None:
             participants = check_participants(carried.manifest, sender=self._parts.key.identity, other=provider)
             check_privacy(participants, limits)
-        chain = await self._chain(target.manifest, provider, len(payload.data))
+        chain = await self._chain(target.manifest, provider, payload.size)
         created = self._parts.environment.now_ms()
         for is_last in (False, True):
             call = await self._sign(target, reached, carried, chain, created, deadline_in, inactivity)
-            call.has_others = has_others
+            call.has_others, call.max_output = has_others, max_output
             on_step("signed", {"invocation": call.id.hex(), "provider": did_key(provider)})
             try:
                 result = await self._finish(call, target, reached.peer, on_step)
+            except BnwError:
+                if call.settled.is_set():
+                    await let_go(self._parts, carried.manifest)
+                raise
             finally:
                 self._release(call)
             if is_last or result.code != "not-known-to-be-new" or not call.first_hand:
+                await let_go(self._parts, carried.manifest)
                 return result
             # The only copy there ever was has just been refused, so it has not run. Our clock is behind that of the
             # provider, which has started lately: a call with its own time shows that it is new.
@@ -148,8 +156,15 @@ class Requester:
             created = max(self._parts.environment.now_ms(), body.received) + 1
         raise AssertionError("the second round returns")
 
-    async def wait(self, id: ContentId, load: LoadTarget, *, on_step: OnStep = no_step) -> CallResult:
-        """Take up a call of this node again, whoever began it, and return its verified end.
+    async def wait(
+        self,
+        id: ContentId,
+        load: LoadTarget,
+        *,
+        max_output: int = MAX_PAYLOAD_IN_MEMORY,
+        on_step: OnStep = no_step,
+    ) -> CallResult:
+        """Take up a call of this node again, whoever began it, and return its verified end. `max_output` as in `call`.
 
         Raises as `call` does, and `LocalError`: `unknown-call`, or `abandoned` for one that never left this node.
         """
@@ -157,7 +172,10 @@ class Requester:
             if call is None:
                 raise unknown_call(id)
             target = await load(trusted_object(call.record.manifest))
-            return await self._finish(call, target, None, on_step)
+            call.max_output = max_output
+            result = await self._finish(call, target, None, on_step)
+            await let_go(self._parts, trusted_object(call.record.input))
+            return result
 
     async def cancel(self, id: ContentId) -> str:
         """Ask for a call to be stopped; returns in which phase it is. The receipt says what came of it.
@@ -322,7 +340,7 @@ class Requester:
         objects = [carried.manifest, invocation]
         await self.records.put(invocation.id, record, objects, now=self._parts.environment.now_ms())
         call = OpenCall(self._parts, self.records, invocation.id, record, first_hand=True, peer=reached.peer)
-        call.input_chunks = carried.chunks
+        call.input_chunks = carried.chunks or None
         call.users = 1
         self._open[call.id] = call
         return call
@@ -346,14 +364,11 @@ class Requester:
         found = await self._parts.book.find(question)
         return found.chain if found.verdict.allowed else ()
 
-    async def _carry(self, payload: Payload, provider: IdentityId, *, public: bool) -> CarriedPayload:
-        if public:
-            everyone = {self._parts.key.identity, provider}
-            return publish_payload(
-                payload, sender=self._parts.key, recipients=everyone, environment=self._parts.environment
-            )
-        theirs = await self._parts.catalog.inbox_key(provider)
-        if theirs is None:
+    async def _carry(
+        self, payload: Payload | PayloadFile, provider: IdentityId, *, public: bool, on_step: OnStep
+    ) -> CarriedPayload:
+        recipients = await participants(self._parts, provider)
+        if recipients is None and not public:
             raise LocalError(
                 "no-inbox-key",
                 "the provider's inbox key is not known here",
@@ -361,8 +376,9 @@ class Requester:
                 cure="its identity record may still be on its way; try again in a moment",
                 exit_status=ExitStatus.UNREACHABLE,
             )
-        recipients = {self._parts.key.identity: self._parts.inbox_keys()[-1].public, provider: theirs}
-        return seal_payload(payload, sender=self._parts.key, recipients=recipients, environment=self._parts.environment)
+        # Nobody's key is used for a public payload.
+        everyone = recipients or {self._parts.key.identity: b"", provider: b""}
+        return await carry(self._parts, payload, everyone, public=public, on_sealed=byte_steps(on_step, "sealing"))
 
     async def _verify(
         self, call: OpenCall, receipt: SignedObject, target: Target, peer: PeerId | None, on_step: OnStep
@@ -372,11 +388,18 @@ class Requester:
         body = check_receipt(receipt, invocation)
         on_step("answered", {"receipt": receipt.id.hex(), "status": body.status})
         hint = retry_hint(body)
-        payload = None
+        payload: Payload | StoredPayload | None = None
         if body.output is not None:
             try:
-                payload = await self._outputs.open(
-                    body.output, call.record.output, target, receipt, peer, call.output_chunks
+                payload = await self.outputs.open(
+                    body.output,
+                    call.record.output,
+                    target,
+                    receipt,
+                    peer,
+                    call.output_chunks,
+                    call.max_output,
+                    byte_steps(on_step, "fetching"),
                 )
             except RemoteError:
                 self.experience.failed(receipt.signer)

@@ -7,10 +7,15 @@ closed. Progress is reported to the node's local API, at `/v1/calls/<invocation>
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
+from bnw.blobs.offload import worker_threads
 from bnw.identity.keys import did_key
+from bnw.inbox.file_source import FileSource
+from bnw.inbox.payload import PayloadFile
 from bnw.invoke.handler import Answer, Call, HandlerFailure
+from bnw.invoke.spool import Spool
 from bnw.wire.errors import ExitStatus, LocalError
 from bnw.wire.limits import KIB
 from bnw.wire.names import is_media_type
@@ -40,6 +45,7 @@ class ServiceHandler:
 
         headers = {
             "Accept-Encoding": "identity",  # a compressed answer could be far larger than it looks
+            "Content-Length": str(call.input.size),
             "Content-Type": call.input.media_type,
             "BNW-Capability": call.capability.hex(),
             "BNW-Deadline": str(call.deadline),
@@ -47,17 +53,29 @@ class ServiceHandler:
             "BNW-Requester": did_key(call.requester),
         }
         timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT)
-        output = bytearray()
+        detail = bytearray()
         try:
-            async with (
-                httpx.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False) as client,
-                client.stream("POST", self._url, content=call.input.data, headers=headers) as response,
-            ):
+            async with AsyncExitStack() as stack:
+                output = stack.enter_context(Spool(call))
+                content: bytes | FileSource
+                if isinstance(call.input, PayloadFile):
+                    content = await stack.enter_async_context(FileSource(call.input.path, worker_threads(1)))
+                else:
+                    content = call.data
+                client = await stack.enter_async_context(
+                    httpx.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False)
+                )
+                response = await stack.enter_async_context(
+                    client.stream("POST", self._url, content=content, headers=headers)
+                )
                 good = response.status_code == httpx.codes.OK
                 async for piece in response.aiter_raw():
-                    output += piece
-                    if len(output) > (call.max_output if good else MAX_DETAIL):
-                        break
+                    if not good:
+                        detail += piece
+                        if len(detail) > MAX_DETAIL:
+                            break
+                    elif not await output.add(piece):
+                        raise HandlerFailure("output-too-large", f"the service sent more than {output.most:,} bytes")
         except httpx.HTTPError as error:
             raise HandlerFailure(
                 "service-unreachable",
@@ -65,9 +83,7 @@ class ServiceHandler:
                 detail=f"{type(error).__name__}: {error}",
             ) from error
         if not good:
-            detail = bytes(output[:MAX_DETAIL]).decode(errors="replace")
-            raise HandlerFailure("service-status", f"the service answered {response.status_code}", detail=detail)
-        if len(output) > call.max_output:
-            raise HandlerFailure("output-too-large", f"the service sent more than {call.max_output:,} bytes")
+            said = bytes(detail[:MAX_DETAIL]).decode(errors="replace")
+            raise HandlerFailure("service-status", f"the service answered {response.status_code}", detail=said)
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        return Answer(bytes(output), media_type if is_media_type(media_type) else None)
+        return output.answer(media_type if is_media_type(media_type) else None)

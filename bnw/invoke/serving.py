@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 from bnw.identity.keys import IdentityId
 from bnw.invoke.answer import Verdict, sign_answer, standard
 from bnw.invoke.attached import keep_chunks
+from bnw.invoke.carrying import participants
 from bnw.invoke.journal import CallEntry, CallJournal
 from bnw.invoke.machines import provider as machine
 from bnw.invoke.machines.endings import EXPIRED, INACTIVE, Ending
@@ -89,6 +90,8 @@ class ServedCall:
         self._around = around
         self._objects = objects
         self.chunks = chunks
+        self.large_input: SignedObject | None = None
+        """The manifest of an input whose chunks were brought into the store, where nobody needs them after the call."""
         self._lock = anyio.Lock()
         self._began = anyio.Event()
 
@@ -175,7 +178,7 @@ class ServedCall:
             requester=self.invocation.signer,
             received=self.entry.received,
             started=self.entry.started,
-            recipients=None if verdict.payload is None else await self._participant_keys(),
+            recipients=None if verdict.payload is None else await participants(parts, self.invocation.signer),
             limits=None if self.provision is None else self.provision.limits,
             key=parts.key,
             environment=parts.environment,
@@ -196,13 +199,6 @@ class ServedCall:
         receipt = self.entry.signed_receipt
         assert receipt is not None
         self._around.send_receipt(receipt)
-
-    async def _participant_keys(self) -> dict[IdentityId, bytes] | None:
-        parts = self._around.parts
-        theirs = await parts.catalog.inbox_key(self.invocation.signer)
-        if theirs is None:
-            return None
-        return {parts.key.identity: parts.inbox_keys()[-1].public, self.invocation.signer: theirs}
 
     async def watch_time(self) -> None:
         """End the call when a deadline has passed: the requester's, or the longest that it lets the handler be silent.

@@ -10,16 +10,18 @@ from typing import Final
 import anyio
 
 from bnw.identity.keys import IdentityId, did_key
-from bnw.inbox.payload import Payload
+from bnw.inbox.payload import Payload, PayloadFile
 from bnw.invoke.asked import AskedCall
 from bnw.invoke.asking import OnStep
 from bnw.invoke.proof import export_proof
 from bnw.invoke.requester import CallResult, ReachedProvider, Requester, Target, unknown_call, unreachable
 from bnw.invoke.resolve import Catalog
+from bnw.invoke.results import OutputOpener
 from bnw.node.descriptors import DescriptorLoader
 from bnw.objects.signed import SignedObject, trusted_object
 from bnw.wire.content_id import ContentId, parse_content_id
 from bnw.wire.errors import BnwError, LocalError, RemoteError
+from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,7 @@ class CallOptions:
     deadline_in: int
     inactivity: int | None
     any_order: bool
+    max_output: int = MAX_PAYLOAD_IN_MEMORY
     take_in: float = TAKE_IN
 
 
@@ -63,7 +66,9 @@ class Caller:
         self._catalog = catalog
         self._descriptors = descriptors
 
-    async def invoke(self, reference: str, payload: Payload, options: CallOptions, on_step: OnStep) -> CallResult:
+    async def invoke(
+        self, reference: str, payload: Payload | PayloadFile, options: CallOptions, on_step: OnStep
+    ) -> CallResult:
         """Call a capability at one provider after the other, until one has run it or may have."""
         manifest = await self._catalog.find(reference)
         offers = await self._requester.candidates(manifest, options.provider)
@@ -103,9 +108,14 @@ class Caller:
                 return outcome
         raise unreachable(manifest, tried)
 
-    async def wait(self, id: ContentId, on_step: OnStep) -> CallResult:
+    async def wait(self, id: ContentId, on_step: OnStep, *, max_output: int = MAX_PAYLOAD_IN_MEMORY) -> CallResult:
         """Take a call up again. Raises as `Requester.wait` does."""
-        return await self._requester.wait(id, self._load, on_step=on_step)
+        return await self._requester.wait(id, self._load, max_output=max_output, on_step=on_step)
+
+    @property
+    def outputs(self) -> OutputOpener:
+        """Opens the outputs that are too large for memory."""
+        return self._requester.outputs
 
     async def cancel(self, id: ContentId) -> str:
         """Ask for a call to be stopped. Raises as `Requester.cancel` does."""
@@ -166,7 +176,7 @@ class _Attempt:
         self._confirmed = anyio.Event()
         self._given_up = False
 
-    async def run(self, target: Target, payload: Payload, reached: ReachedProvider) -> CallResult | None:
+    async def run(self, target: Target, payload: Payload | PayloadFile, reached: ReachedProvider) -> CallResult | None:
         """The result; None if the call was given up and the next provider may be asked."""
         result: CallResult | None = None
         failure: BnwError | None = None
@@ -181,6 +191,7 @@ class _Attempt:
                     public=self._options.public,
                     deadline_in=self._options.deadline_in,
                     inactivity=self._options.inactivity,
+                    max_output=self._options.max_output,
                     on_step=self._step,
                 )
             except BnwError as error:

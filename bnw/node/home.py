@@ -38,6 +38,11 @@ class Home:
         return self.path / "store"
 
     @property
+    def workspace(self) -> Path:
+        """For the plaintext of calls that run: what is too large for memory."""
+        return self.path / "running"
+
+    @property
     def lock(self) -> Path:
         return self.path / "lock"
 

@@ -19,11 +19,12 @@ from typing import TypeVar
 import anyio
 
 from bnw.blobs.fetcher import BlobFetcher
+from bnw.blobs.offload import Offload, inline
 from bnw.blobs.server import BlobServer
 from bnw.gossip.catalog_gossip import CatalogGossip
 from bnw.identity.keys import IdentityId, parse_did_key
 from bnw.inbox.delivery import Courier
-from bnw.inbox.payload import Payload
+from bnw.inbox.payload import Payload, PayloadFile
 from bnw.inbox.post import Post
 from bnw.invoke.authority.book import DelegationBook
 from bnw.invoke.descriptors import DescriptorPlugins, OpaqueDescriptors
@@ -34,6 +35,7 @@ from bnw.invoke.policy import CallPolicy
 from bnw.invoke.provider import CallReport, Provider
 from bnw.invoke.requester import DEFAULT_DEADLINE, CallResult, OnStep, Requester
 from bnw.invoke.resolve import Catalog
+from bnw.invoke.workspace import Workspace
 from bnw.node.authority import DelegationDesk
 from bnw.node.calling import Caller, CallOptions
 from bnw.node.configuration import Configuration
@@ -68,6 +70,7 @@ from bnw.transport.tasks import background_tasks
 from bnw.wire.content_id import ContentId
 from bnw.wire.environment import Environment
 from bnw.wire.errors import LocalError
+from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY
 from bnw.wire.names import check_name
 
 logger = logging.getLogger(__name__)
@@ -95,8 +98,12 @@ class Node:
         configuration: Configuration | None = None,
         plugins: DescriptorPlugins | None = None,
         verify: Verify = verify_here,
+        offload: Offload = inline,
+        workspace: Workspace | None = None,
     ) -> None:
-        """`verify` says where signatures of many objects are checked: threads are faster, and none are simulated."""
+        """`verify` says where signatures of many objects are checked, `offload` where payloads are sealed and opened:
+        threads are faster, and none are simulated. Without a `workspace` calls carry no more than fits in memory.
+        """
         self._keys = keys
         self._store = store
         self._transport = transport
@@ -138,6 +145,8 @@ class Node:
             courier=Courier(transport),
             post=Post(transport, self.catalog.identity_record),
             book=DelegationBook(store, self.catalog, environment),
+            offload=offload,
+            workspace=workspace,
         )
         self._book = parts.book
         self._provider = Provider(parts, on_call=self._report_call)
@@ -331,13 +340,14 @@ class Node:
     async def invoke(
         self,
         reference: str,
-        payload: Payload,
+        payload: Payload | PayloadFile,
         *,
         public: bool = False,
         provider: IdentityId | None = None,
         deadline_in: int = DEFAULT_DEADLINE,
         inactivity: int | None = None,
         any_order: bool = False,
+        max_output: int = MAX_PAYLOAD_IN_MEMORY,
         patience: float = DEFAULT_PATIENCE,
         on_step: OnStep = lambda step, details: None,
     ) -> CallResult:
@@ -347,7 +357,7 @@ class Node:
         providers the next is asked only when the one before has signed that it did not run the call; with `any_order`
         also when nobody knows.
         """
-        options = CallOptions(public, provider, deadline_in, inactivity, any_order)
+        options = CallOptions(public, provider, deadline_in, inactivity, any_order, max_output)
         # Nothing is signed or sent before everything is known, so trying again cannot call twice.
         return await self._patiently(lambda: self._caller.invoke(reference, payload, options, on_step), patience)
 

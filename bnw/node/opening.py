@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.to_thread
 
+from bnw.blobs.offload import worker_threads
 from bnw.identity.keystore import Keystore, load_keystore, new_keystore, save_keystore
 from bnw.invoke.descriptors import DescriptorPlugins
+from bnw.invoke.workspace import Workspace
 from bnw.node.configuration import Configuration, load_configuration, write_configuration
 from bnw.node.environment import SystemEnvironment
 from bnw.node.home import Home
@@ -78,6 +80,9 @@ async def open_node(
         for address in configuration.peers:
             # A peer that is away may come back; an address that cannot be one never will.
             parse_dial_address(address)
+        offload = worker_threads()
+        workspace = Workspace(home.workspace, offload)
+        await workspace.clear()
         keys = KeyRing(keystore, environment, save=save)
         async with (
             SqliteStore.open(home.store) as store,
@@ -95,6 +100,8 @@ async def open_node(
                 configuration=configuration,
                 plugins=plugins,
                 verify=verify_in_threads(),
+                offload=offload,
+                workspace=workspace,
             ).running() as node,
         ):
             yield node

@@ -147,6 +147,11 @@ class ProfileService:
         """The faults of an output, as for an input."""
         return self._check(descriptor, schemas, media_type, data, output=True)
 
+    def check_unread(self, descriptor: bytes, media_type: str, size: int, *, output: bool) -> tuple[LocatedError, ...]:
+        """The faults of a payload of more than `MAX_CHECKED` bytes, which no plug-in looks into."""
+        assert size > MAX_CHECKED
+        return self._check(descriptor, {}, media_type, size, output=output)
+
     def starter(self, descriptor: bytes, schemas: Mapping[ContentId, bytes]) -> bytes | None:
         """An input to start from, or None if none can be built."""
         plugin = self._plugin(self._find(descriptor)[1])
@@ -241,8 +246,10 @@ class ProfileService:
         return description, False
 
     def _check(
-        self, descriptor: bytes, schemas: Mapping[ContentId, bytes], media_type: str, data: bytes, *, output: bool
+        self, descriptor: bytes, schemas: Mapping[ContentId, bytes], media_type: str, data: bytes | int, *, output: bool
     ) -> tuple[LocatedError, ...]:
+        """Of what is too large to be looked into, `data` is the size."""
+        size = data if isinstance(data, int) else len(data)
         description, name = self._find(descriptor)
         plugin = self._plugin(name)
         if description is None or plugin is None:
@@ -251,13 +258,13 @@ class ProfileService:
             return (DESCRIPTOR_INVALID,)
         if description.limits is not None:
             limits = description.limits.output if output else description.limits.input
-            faults = outer_faults(limits, media_type, len(data))
+            faults = outer_faults(limits, media_type, size)
             if faults or (plugin.source.bounded and not has_schema(limits, media_type)):
                 return faults
         if not plugin.source.checks:
             return ()
-        if len(data) > MAX_CHECKED:
-            return (too_large_to_check(len(data)),)
+        if isinstance(data, int) or size > MAX_CHECKED:
+            return (too_large_to_check(size),)
         try:
             errors = plugin.runner.check(descriptor, schemas, media_type, data, output=output)
         except PluginFailure as failure:

@@ -182,7 +182,7 @@ class SimulatedNode:
             self._record("call-failed", error.code)
             raise
         self._record("receipt", result.receipt.id.hex(), result.status, result.code or "-")
-        if result.output is not None:
+        if isinstance(result.output, Payload):  # nothing larger travels without a disk
             self._record("output", result.output.data)
         return result
 

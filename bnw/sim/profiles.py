@@ -33,5 +33,10 @@ class InlineProfiles:
     ) -> Sequence[LocatedError]:
         return self._service.check_output(descriptor, schemas, media_type, data)
 
+    async def check_unread(
+        self, descriptor: bytes, media_type: str, size: int, *, output: bool
+    ) -> Sequence[LocatedError]:
+        return self._service.check_unread(descriptor, media_type, size, output=output)
+
     async def starter(self, descriptor: bytes, schemas: Mapping[ContentId, bytes]) -> bytes | None:
         return self._service.starter(descriptor, schemas)

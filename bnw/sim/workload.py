@@ -114,7 +114,7 @@ class Workload:
             self.log.runs[call.invocation] += 1
             self.world.record(node.name, "runs", call.invocation.hex())
             await anyio.sleep(draw(environment, table.thinking_shape, table.thinking))
-            return Answer(right_answer(call.input.data, table.output), MEDIA_TYPE)
+            return Answer(right_answer(call.data, table.output), MEDIA_TYPE)
 
         rule = PROVIDE_ANYONE if table.open else PROVIDE_PUBLISHER
         is_first = True
@@ -165,7 +165,7 @@ class Workload:
             log.forgotten += 1
         if result.output is None:
             log.endings[result.status if result.code is None else f"{result.status}: {result.code}"] += 1
-        elif result.output.data != right_answer(data, output):
+        elif not isinstance(result.output, Payload) or result.output.data != right_answer(data, output):
             log.wrong += 1
         else:
             log.completed += 1

@@ -21,7 +21,7 @@ MAX_SIGNED_OBJECT: Final = 64 * KIB
 MAX_DESCRIPTOR: Final = 1 * MIB
 MAX_BLOB: Final = 16 * MIB
 MAX_PAYLOAD: Final = 1 * GIB
-# Payloads are still held in memory while they are sealed and opened; streaming to MAX_PAYLOAD is not there yet.
+# What is larger is sealed from a file and opened into one, a few chunks at a time.
 MAX_PAYLOAD_IN_MEMORY: Final = 16 * MIB
 PAYLOAD_CHUNK: Final = 1 * MIB
 MIN_PADDED_PAYLOAD: Final = 4 * KIB

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import BNW, bnw, refused, variables
 
-from bnw.wire.limits import MAX_BLOB, MAX_DESCRIPTOR, MAX_PAYLOAD_IN_MEMORY
+from bnw.wire.limits import MAX_BLOB, MAX_DESCRIPTOR, MAX_PAYLOAD
 
 ID = "0" * 64
 PEER = "12D3KooWHAEBbhBpJb3krotjGLAwyKoudBP8XnJekUCVss1LvEUP"
@@ -244,7 +244,7 @@ def test_a_variable_that_is_not_set_is_named(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "limit"),
     [
-        (("invoke", "a", "--input"), MAX_PAYLOAD_IN_MEMORY),
+        (("invoke", "a", "--input"), MAX_PAYLOAD),
         (("publish", "a"), MAX_DESCRIPTOR),
         (("blob", "add"), MAX_BLOB),
     ],

@@ -334,8 +334,8 @@ async def test_a_payload_that_lists_more_than_its_size_is_refused_before_anythin
         try:
             sign = requester._requester._carry
 
-            async def carry(payload, to, *, public):
-                carried = await sign(payload, to, public=public)
+            async def carry(payload, to, *, public, on_step):
+                carried = await sign(payload, to, public=public, on_step=on_step)
                 body = carried.manifest.body
                 more = replace(body, size=body.size + 1)
                 return replace(carried, manifest=sign_object(more, s.homes["requester"].key))
