@@ -21,7 +21,7 @@ from bnw.objects.mail import PayloadManifest
 from bnw.objects.signed import SignedObject
 from bnw.transport.interface import PeerId
 from bnw.wire.content_id import ContentId
-from bnw.wire.errors import LocalError, RemoteError
+from bnw.wire.errors import InvalidError, LocalError, RemoteError
 from bnw.wire.limits import KIB, MAX_PAYLOAD_IN_MEMORY
 
 logger = logging.getLogger(__name__)
@@ -62,11 +62,11 @@ async def carry(
         if public:
             return publish_payload(payload, sender=key, recipients=recipients, environment=environment)
         return seal_payload(payload, sender=key, recipients=recipients, environment=environment)
-    async with FileSource(payload.path, parts.offload) as source:
-        outgoing = Outgoing(source, payload.media_type, payload.name, payload.size)
-        if public:
-            manifest = await publish_to_store(
-                outgoing,
+    seal = publish_to_store if public else seal_to_store
+    try:
+        async with FileSource(payload.path, parts.offload) as source:
+            manifest = await seal(
+                Outgoing(source, payload.media_type, payload.name, payload.size),
                 parts.store,
                 sender=key,
                 recipients=recipients,
@@ -74,16 +74,15 @@ async def carry(
                 offload=parts.offload,
                 on_progress=on_sealed,
             )
-        else:
-            manifest = await seal_to_store(
-                outgoing,
-                parts.store,
-                sender=key,
-                recipients=recipients,
-                environment=environment,
-                offload=parts.offload,
-                on_progress=on_sealed,
-            )
+    except InvalidError as error:
+        if error.code != "payload-size":
+            raise
+        raise InvalidError(
+            error.code,
+            f"the file changed while it was read: {error.cause}",
+            place=str(payload.path),
+            cure="call again when nobody writes to it",
+        ) from error
     return CarriedPayload(manifest, ())
 
 

@@ -6,16 +6,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 from blake3 import blake3
 
+from bnw.blobs.offload import inline, worker_threads
 from bnw.identity.keys import SigningKey
 from bnw.identity.keystore import Keystore, new_keystore
 from bnw.inbox.delivery import Mail
 from bnw.inbox.payload import Payload
 from bnw.invoke.handlers import Answer, Call
 from bnw.invoke.policy import CallPolicy
+from bnw.invoke.workspace import Workspace
 from bnw.node.configuration import Configuration
 from bnw.node.keyring import KeyRing
 from bnw.node.node import Node
@@ -90,12 +93,14 @@ class Stage:
         self.gate = anyio.Event()
         self.gate.set()
         self.manifest: SignedObject | None = None
+        self.disk: Path | None = None
+        """Where nodes may put the files of calls; without it they carry only what fits in memory."""
 
     async def echo(self, call: Call) -> Answer:
         """Counts its runs, and waits as long as the gate is closed."""
         self.runs.append(call)
         await self.gate.wait()
-        return Answer(call.input.data.upper(), "text/plain")
+        return Answer(call.data.upper(), "text/plain")
 
     def close_gate(self) -> None:
         self.gate = anyio.Event()
@@ -103,6 +108,7 @@ class Stage:
     @asynccontextmanager
     async def node(self, name: str, *, peers: tuple[str, ...] = (), plugins=None) -> AsyncIterator[Node]:
         home = self.homes[name]
+        offload = inline if self.disk is None else worker_threads()
         async with (
             self.network.endpoint(name) as transport,
             Node(
@@ -112,6 +118,8 @@ class Stage:
                 environment=home.environment,
                 configuration=Configuration(peers=peers),
                 plugins=plugins,
+                offload=offload,
+                workspace=None if self.disk is None else Workspace(self.disk / name, offload),
             ).running() as node,
         ):
             yield node
