@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import cProfile
 import json
-import logging
 import pstats
 import resource
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bnw.sim.play import play
+from bnw.sim.quiet import no_logging
 from bnw.sim.scenario import read_scenario
 
 GOAL_RATE = 50_000
@@ -85,6 +85,7 @@ def measure(nodes: int, publishers: int, objects: int, duration: int, degree: in
     }
 
 
+@no_logging()
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
@@ -92,7 +93,6 @@ def main() -> int:
     parser.add_argument("--large", type=int, default=10_000, help="nodes for the memory; 0 leaves it out")
     parser.add_argument("--profile", action="store_true", help="show where the time of the first measurement goes")
     options = parser.parse_args()
-    logging.disable(logging.CRITICAL)
     profile = cProfile.Profile()
     if options.profile:
         profile.enable()

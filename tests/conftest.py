@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -13,3 +16,10 @@ settings.load_profile("bnw")
 @pytest.fixture
 def anyio_backend() -> str:
     return "trio"
+
+
+@pytest.fixture(autouse=True)
+def logging_stays_enabled() -> Iterator[None]:
+    """A test that turns logging off for good takes from others what they look for in it."""
+    yield
+    assert logging.root.manager.disable == logging.NOTSET

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -68,7 +67,9 @@ def simulate(
       bnw simulate simulations/spam.toml --sweep adversary.spam.rate=1,10,100 --seeds 5
       bnw simulate --compare before.json after.json
     """
-    with reporting(as_json), _no_logging():
+    from bnw.sim.quiet import no_logging
+
+    with reporting(as_json), no_logging():
         _refuse_together(click.get_current_context())
         if report_file is not None:
             check_place(report_file)
@@ -80,17 +81,6 @@ def simulate(
             _shrink(file, seed, as_json)
         else:
             _play(file, seed, as_json, trace_file, replay, until, report_file)
-
-
-@contextmanager
-def _no_logging() -> Iterator[None]:
-    """Thousands of nodes have much to say; the trace has what matters."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)
 
 
 def _play(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bnw.sim.measure import percentile
+from bnw.sim.quiet import no_logging
 from bnw.sim.result import rounded
 from bnw.sim.scenario.checking import estimated_memory, read_scenario, usable_memory
 from bnw.sim.scenario.reading import MAX_FILE, fault
@@ -133,8 +133,8 @@ def _row(key: str | None, value: object, runs: Sequence[dict[str, Any]], seeds: 
 def _run(data: bytes, place: str, key: str | None, value: object, seed: int) -> dict[str, Any]:
     from bnw.sim.play import play
 
-    logging.disable(logging.CRITICAL)
-    played = play(read_scenario(data, place, {} if key is None else {key: value}), seed)
+    with no_logging():
+        played = play(read_scenario(data, place, {} if key is None else {key: value}), seed)
     return {
         "passed": played.passed,
         "failed": [item.expect.metric for item in played.checked if item.met is False],
