@@ -33,7 +33,7 @@ QUESTION = Payload(b'{"question": 1}', "application/json")
 
 
 async def echo(call: Call) -> Answer:
-    return Answer(call.input.data, call.input.media_type)
+    return Answer(call.data, call.input.media_type)
 
 
 async def provide(root: Path) -> None:

@@ -17,6 +17,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
+from bnw.inbox.payload import Payload, PayloadFile
 from bnw.invoke.handler import Answer, Call, Handler, HandlerFailure, Report
 from bnw.invoke.programs import ProgramHandler
 from bnw.invoke.services import ServiceHandler
@@ -27,6 +28,8 @@ __all__ = [
     "Function",
     "Handler",
     "HandlerFailure",
+    "Payload",
+    "PayloadFile",
     "ProgramHandler",
     "Report",
     "ServiceHandler",

@@ -173,6 +173,7 @@ class _Attempt:
         self._on_step = on_step
         self._has_others = has_others
         self._invocation: ContentId | None = None
+        self._signed = anyio.Event()
         self._confirmed = anyio.Event()
         self._given_up = False
 
@@ -205,16 +206,17 @@ class _Attempt:
     def _step(self, step: str, details: Mapping[str, str]) -> None:
         if step == "signed":
             self._invocation = parse_content_id(details["invocation"])
+            self._signed.set()
         elif step in {"delivered", "mailed", "progress", "answered"}:
             self._confirmed.set()
         self._on_step(step, details)
 
     async def _take_back_when_late(self, scope: anyio.CancelScope) -> None:
+        await self._signed.wait()  # sealing a large input takes its time, which is not the provider's
         with anyio.move_on_after(self._options.take_in):
             await self._confirmed.wait()
             return
-        if self._invocation is None:
-            return
+        assert self._invocation is not None
         self._given_up = True
         if await self._requester.give_up(self._invocation):
             return

@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from bnw.inbox.payload import Payload
+from bnw.inbox.payload import Payload, PayloadFile, StoredPayload
 from bnw.invoke.descriptors import DescriptorPlugins
 from bnw.invoke.handlers import Answer, Call, Handler, HandlerFailure
 from bnw.invoke.policy import CallPolicy
@@ -105,8 +106,13 @@ class AsyncioNode:
     async def inspect(self, reference: str, **options: Any) -> CapabilityView:
         return await self._run(self._node.inspect, reference, **options)
 
-    async def invoke(self, reference: str, payload: Payload, **options: Any) -> CallResult:
+    async def invoke(self, reference: str, payload: Payload | PayloadFile, **options: Any) -> CallResult:
         return await self._run(self._node.invoke, reference, payload, **options)
+
+    async def save_output(self, output: StoredPayload, path: Path) -> None:
+        """Write an output that is too large for memory to a new file, and drop its chunks."""
+        await self._run(self._node.calls.outputs.save, output, path)
+        await self._run(self._node.calls.outputs.let_go, output)
 
     async def add_blob(self, data: bytes) -> ContentId:
         return await self._run(self._node.add_blob, data)

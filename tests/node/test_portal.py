@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import shutil
 from pathlib import Path
 
 import pytest
 
-from bnw.inbox.payload import Payload
+from bnw.inbox.payload import Payload, PayloadFile, StoredPayload
 from bnw.invoke.handlers import Answer, Call
 from bnw.invoke.policy import CallPolicy
 from bnw.node.configuration import Configuration
@@ -15,6 +17,7 @@ from bnw.node.home import Home
 from bnw.node.opening import initialise_home
 from bnw.node.portal import asyncio_node
 from bnw.wire.errors import LocalError
+from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY
 
 
 def two_homes(tmp_path: Path) -> tuple[Home, Home]:
@@ -41,10 +44,38 @@ def test_two_nodes_call_each_other_from_one_asyncio_application(tmp_path: Path) 
                 await provider.provide("text/upper", shout, policy=CallPolicy(anyone=True))
                 result = await requester.invoke("text/upper", Payload(b"hello", "text/plain"), patience=30)
         assert loops == [asyncio.get_running_loop()]
-        assert result.output is not None
+        assert isinstance(result.output, Payload)
         return result.output.data
 
     assert asyncio.run(application()) == b"HELLO"
+
+
+def test_files_go_both_ways_from_an_asyncio_application(tmp_path: Path) -> None:
+    size = MAX_PAYLOAD_IN_MEMORY + 1
+    question, answer = tmp_path / "question", tmp_path / "answer"
+    question.write_bytes(hashlib.shake_128(b"question").digest(size))
+
+    async def copy(call: Call) -> Answer:
+        assert isinstance(call.input, PayloadFile) and call.folder is not None
+        output = call.folder.path / "copy"
+        await asyncio.to_thread(shutil.copyfile, call.input.path, output)
+        return Answer(file=output)
+
+    async def application() -> None:
+        first, second = two_homes(tmp_path)
+        async with asyncio_node(first) as provider:
+            known = Configuration(peers=(await provider.status()).addresses)
+            async with asyncio_node(second, configuration=known) as requester:
+                await provider.publish("text/copy", b"opaque")
+                policy = CallPolicy(anyone=True, max_input_bytes=size, max_output_bytes=size)
+                await provider.provide("text/copy", copy, policy=policy)
+                payload = PayloadFile(question, size, "text/plain")
+                result = await requester.invoke("text/copy", payload, max_output=size, patience=30)
+                assert isinstance(result.output, StoredPayload)
+                await requester.save_output(result.output, answer)
+
+    asyncio.run(application())
+    assert answer.read_bytes() == question.read_bytes()
 
 
 def test_errors_and_cancellation_cross_the_loops(tmp_path: Path) -> None:
