@@ -13,7 +13,6 @@ from bnw.identity.keys import IdentityId, did_key
 from bnw.inbox.delivery import REFUSED_BUSY, REFUSED_INVALID, REFUSED_NOT_HERE, REFUSED_UNWANTED
 from bnw.invoke.asked import AskedCall, AskedCalls
 from bnw.invoke.attached import attachable, keep_chunks
-from bnw.invoke.carrying import let_go
 from bnw.invoke.checks import check_receipt
 from bnw.invoke.machines import requester as machine
 from bnw.invoke.machines.table import Effect, Event
@@ -296,7 +295,6 @@ class OpenCall:
             case machine.Tell():
                 self.settled.set()
                 self._wake.set()
-                await let_go(self.parts, trusted_object(self.record.input))
             case machine.Deliver(with_cancel):
                 if with_cancel:
                     self.hurry()

@@ -23,7 +23,7 @@ from bnw.invoke.workspace import Workspace
 from bnw.node.node import Node
 from bnw.wire.content_id import ContentId
 from bnw.wire.errors import BnwError, InvalidError, LocalError, RemoteError
-from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY, MIB
+from bnw.wire.limits import MAX_PAYLOAD_IN_MEMORY, MIB, MINUTE
 
 pytestmark = pytest.mark.anyio
 
@@ -157,6 +157,15 @@ async def test_a_large_output_goes_when_it_is_let_go_and_comes_again_when_it_is_
         assert await received(requester, again.output, tmp_path / "answer") == large.path.read_bytes()
         assert "fetching" in steps
         assert result.receipt.id == again.receipt.id
+
+
+async def test_a_call_that_is_signed_again_for_its_time_still_has_its_input(tmp_path: Path, large: PayloadFile) -> None:
+    async with disk_stage(tmp_path) as s:
+        s.homes["requester"].environment.offset = -4 * MINUTE
+        async with s.both(LARGE, handler=copy_to_its_folder) as (_, requester):
+            result = await requester.invoke(NAME, large, max_output=SIZE)
+            assert (result.status, result.code) == ("completed", None)
+            assert len(await requester.calls.all()) == 2
 
 
 async def test_progress_of_sealing_is_told_in_bytes(tmp_path: Path, large: PayloadFile) -> None:
